@@ -9,6 +9,7 @@ export const groups: Record<string, () => Promise<{ group: Group }>> = {
   edge: () => import('./edge/run.ts'),
   events: () => import('./events/run.ts'),
   fairness: () => import('./fairness/run.ts'),
+  hostile: () => import('./hostile/run.ts'),
   lists: () => import('./lists/run.ts'),
   roles: () => import('./roles/run.ts'),
   servers: () => import('./servers/run.ts'),

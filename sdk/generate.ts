@@ -95,6 +95,7 @@ function plainType(schema: Schema, type: string): string {
     const items = schema.items ?? {}
     return isUnion(items) ? `(${typeOf(items)})[]` : `${typeOf(items)}[]`
   }
+  if (schema.format === 'binary') return 'string | Blob | Uint8Array<ArrayBuffer>'
   const plain = { string: 'string', integer: 'number', number: 'number', boolean: 'boolean', null: 'null' }[type]
   if (plain === undefined) throw new Error(`The type ${type} isn't supported.`)
   return plain

@@ -271,3 +271,39 @@ describe('an installation from before the log had months', () => {
     expect(await query(url, log)).toEqual([{ behind: false }, { behind: true }])
   })
 })
+
+describe('an installation from before tokens had lineages', () => {
+  test('finds them in its events: what rotated itself is one, and what another token rotated is not', async () => {
+    const url = await createDatabaseBefore('20261127000000_token_lineages', 'before_lineages')
+    const rotated = (seq: number, old: string, made: string, actor: string) =>
+      `('evt_${seq}', 'acc_1', 'token.rotated', '${actor}', '${old}', '{"id":"${made}"}', now())`
+    await query(
+      url,
+      `INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'one', now());
+      INSERT INTO token (id, account_id, name, scopes, project_ids, prefix, hash, created_at, parent_id)
+        SELECT 'tok_' || n, 'acc_1', 't', '{*}', '{}', 'x', decode(lpad(n::text, 2, '0'), 'hex'), now(),
+          CASE n WHEN 4 THEN 'tok_3' WHEN 6 THEN 'tok_1' END
+        FROM generate_series(1, 8) n;
+      INSERT INTO event (id, account_id, type, actor, subject, data, created_at) VALUES
+        ('evt_0', 'acc_1', 'token.created', 'tok_2', 'tok_4', '{"id":"tok_4"}', now()),
+        ${rotated(1, 'tok_2', 'tok_3', 'tok_2')}, ${rotated(2, 'tok_3', 'tok_5', 'tok_4')},
+        ${rotated(3, 'tok_5', 'tok_6', 'tok_1')}, ${rotated(4, 'tok_gone', 'tok_7', 'tok_gone')},
+        ${rotated(5, 'tok_7', 'tok_8', 'usr_1')}`,
+    )
+    await migrate(url)
+    const found = await query(
+      url,
+      'SELECT id, creator_id, lineage_id, replaces_id, replaced_by_id FROM token ORDER BY id',
+    )
+    expect(found.map((row) => Object.values(row))).toEqual([
+      ['tok_1', null, null, null, null],
+      ['tok_2', null, null, null, 'tok_3'],
+      ['tok_3', 'tok_2', 'tok_2', 'tok_2', 'tok_5'],
+      ['tok_4', 'tok_2', null, null, null],
+      ['tok_5', 'tok_4', 'tok_2', 'tok_3', 'tok_6'],
+      ['tok_6', 'tok_1', null, 'tok_5', null],
+      ['tok_7', 'tok_gone', 'tok_gone', 'tok_gone', 'tok_8'],
+      ['tok_8', null, null, 'tok_7', null],
+    ])
+  })
+})

@@ -25,6 +25,9 @@ const constraints = `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_ge
   FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype <> 'n'
     AND conrelid::regclass::text <> '_prisma_migrations' AND ${isWhole('conrelid::regclass::text')} ORDER BY 1`
 
+/** Relations whose rows outlive what they belong to; triggers refuse new ones that belong to nothing. */
+const withoutForeignKey = / (dns_record_domain_id_fkey|zone_signature_key_id_fkey) /
+
 test('the migrations make what schema.prisma describes, and only the indexes beyond it that are known', async () => {
   const migrated = await createDatabase()
   const described = new URL(postgresUrl())
@@ -41,7 +44,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
   ]
   for (const sql of [columns, constraints]) {
     const [made, wanted] = await both(sql)
-    expect(made).toEqual(wanted)
+    expect(made).toEqual(wanted!.filter((line) => !withoutForeignKey.test(line)))
   }
   const [made, wanted] = await both(indexes)
   const extra = made!.filter((line) => !wanted!.includes(line)).map((line) => / INDEX (\S+)/.exec(line)![1])
@@ -65,6 +68,8 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
     'log_line_run',
     'log_line_run_at',
     'mail_waiting',
+    'production_now',
+    'production_switching',
     'source_file_missing',
     'takedown_ended',
     'takedown_host',

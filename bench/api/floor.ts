@@ -102,6 +102,7 @@ app.post<{ Body: { project: string; ref?: string; production?: boolean } }>(
       createdAt: now.toISOString(),
       source: 'api',
       current: false,
+      commitSha: commit,
     }
     const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ deploymentId: id })]
     const made = await query('insertDeployment', [id, project.id, ref, commit, production, label, now, ...event])
@@ -118,6 +119,7 @@ app.get<{ Params: { id: string } }>(
     const { accountId } = await authenticate(request)
     const [row] = await query('deploymentById', [request.params.id, accountId])
     if (!row) return missing(reply)
+    row.commitSha = row.commit || null
     row.commit = row.commit.slice(0, 7)
     row.url = edgeUrl(row.label)
     if (row.errorCode) row.error = { code: row.errorCode, message: row.errorMessage }
@@ -150,6 +152,7 @@ app.post<{ Body: { project: string; name: string } }>('/api/domains', domainResp
       nextCheckAt: now.toISOString(),
       observed: { nameservers: [], txt: [], asked: [] },
     },
+    takedown: null,
   }
   const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ domainId: id })]
   const [made] = await query('insertDomain', [id, project, name, txt, now, names, ...event, nameservers])
@@ -190,12 +193,12 @@ app.get<{ Params: { domain: string }; Querystring: { limit?: string; cursor?: st
     const rows = await query('recordPage', [accountId, domain, after[2], after[3], limit + 1])
     const records = rows.slice(0, limit).map(completeRecord)
     const last = records[records.length - 1]
-    const nextCursor = last ? cursorOf('records', 'asc', last.name as string, last.id as string) : null
+    const latestCursor = last ? cursorOf('records', 'asc', last.name as string, last.id as string) : null
     const hasMore = rows.length > limit
     if (hasMore) {
-      reply.header('link', `</api/dns/${domain}/records?limit=${limit}&cursor=${nextCursor}>; rel="next"`)
+      reply.header('link', `</api/dns/${domain}/records?limit=${limit}&cursor=${latestCursor}>; rel="next"`)
     }
-    return { records, hasMore, nextCursor }
+    return { records, hasMore, nextCursor: hasMore ? latestCursor : null, latestCursor }
   },
 )
 
@@ -204,14 +207,16 @@ app.get('/api/projects', { schema: { response: { 200: Named(ProjectList) } } }, 
   const rows = await query('projectPage', [accountId, 21])
   const projects = rows.slice(0, 20).map((row) => {
     row.productionUrl = edgeUrl(row.label)
+    // False is stored for what each deployment decides itself.
+    row.spaFallback ||= null
     row.settings = completeSettings(row)
     return completeProject(row)
   })
   const hasMore = rows.length > 20
   const last = projects[projects.length - 1]
-  const nextCursor = last ? cursorOf('projects', 'asc', last.name as string) : null
-  if (hasMore) reply.header('link', `</api/projects?cursor=${nextCursor}>; rel="next"`)
-  return { projects, hasMore, nextCursor }
+  const latestCursor = last ? cursorOf('projects', 'asc', last.name as string) : null
+  if (hasMore) reply.header('link', `</api/projects?cursor=${latestCursor}>; rel="next"`)
+  return { projects, hasMore, nextCursor: hasMore ? latestCursor : null, latestCursor }
 })
 
 type TicketBody = { subject: string; message: string; priority?: string }

@@ -18,7 +18,8 @@ export type Honest = {
 /** Milliseconds of every answer, by what was asked. */
 export type Latencies = Record<string, number[]>
 
-const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+// Of one measurement: a connection that was idle since the last one may be closed at any moment.
+let agent: Agent
 
 type Sent = { port: number; method?: string; path: string; headers: Record<string, string>; body?: string }
 
@@ -36,6 +37,7 @@ function ask({ port, method = 'GET', path, headers, body }: Sent): Promise<numbe
 
 async function measure(honest: Honest): Promise<Latencies> {
   const { apiPort, token, edgePort, edgeHost, dnsPort, dnsName, seconds, perSecond } = honest
+  agent = new Agent({ keepAlive: true, maxSockets: 64 })
   const asker = await createAsker(dnsPort)
   const headers = { authorization: `Bearer ${token}` }
   const expect = async (status: number, sent: Sent) => {
@@ -79,8 +81,9 @@ async function measure(honest: Honest): Promise<Latencies> {
     await Promise.all(lanes)
   } finally {
     asker.leave()
+    agent.destroy()
   }
   return latencies
 }
 
-answerParent(measure, async () => agent.destroy())
+answerParent(measure, async () => {})

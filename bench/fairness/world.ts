@@ -63,7 +63,7 @@ export async function startWorld(postgres: EmbeddedPostgres, directory: string, 
   }
 }
 
-async function newAccount(url: string, name: string): Promise<string> {
+export async function newAccount(url: string, name: string): Promise<string> {
   const db = openDatabase(url, 1)
   try {
     return (await createAccount(db, name)).token
@@ -72,7 +72,7 @@ async function newAccount(url: string, name: string): Promise<string> {
   }
 }
 
-async function answered(port: number, name: string): Promise<void> {
+export async function answered(port: number, name: string): Promise<void> {
   const asker = await createAsker(port)
   try {
     for (let tries = 0; tries < 200; tries++) {

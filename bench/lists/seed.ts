@@ -57,6 +57,8 @@ function fill(sizes: Sizes): string[] {
        CASE WHEN i < 8 THEN 'BUILDING' WHEN i < 40 THEN 'CANCELED' WHEN i % 25 = 0 THEN 'ERROR' ELSE 'READY' END,
        CASE WHEN i < 30 THEN '${rareRef}' WHEN i % 3 = 0 THEN 'feature-' || i % 1000 ELSE 'main' END, CASE WHEN i % 997 = 0 THEN '${commonCommit}' ELSE md5(i::text) || '00000000' END,
        i < 60 OR i % 3 = 1, 'site-x-' || i, 'local-1', 'api', 1000, now(), now(), now() FROM ${rows(sizes.deployments)}`,
+    `INSERT INTO production (project_id, deployment_id, reason, since, served_at, until)
+     SELECT ${id('prj', `1 + i % ${projects}`)}, ${id('dpl', 'i')}, 'deployment', now(), now(), now() FROM ${rows(sizes.tokens)}`,
     `INSERT INTO project_usage SELECT project_id, 0, count(*), sum(stored_bytes) FROM deployment GROUP BY project_id`,
     `INSERT INTO account_usage SELECT account_id, 'deployments', 0, count(*) FROM deployment GROUP BY account_id`,
     `INSERT INTO log_line (deployment_id, seq, at, stream, step, text)
@@ -145,6 +147,7 @@ export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
       '/dns/{domain}/rrsets': zone,
       '/dns/{domain}/keys': zone,
       '/projects/{project}/deploy-hooks': numbered('prj', 1),
+      '/projects/{project}/production': numbered('prj', 1),
       '/projects/{project}/crons/{id}/runs': `${numbered('prj', 2)} ${numbered('crn', 1)}`,
     },
   }

@@ -103,6 +103,10 @@ export function describe(call: On, { only, silent }: { only?: string | undefined
     async () => (await import('./commands/projects.ts')).create,
   )
   on(
+    add(projects, 'rename <project> <name>', 'rename a project; the old name still works'),
+    async () => (await import('./commands/projects.ts')).rename,
+  )
+  on(
     add(projects, 'rm <name>', 'delete a project with its deployments'),
     async () => (await import('./commands/projects.ts')).remove,
   )

@@ -82,13 +82,13 @@ export function createBerth(options: BerthOptions): Berth {
     baseUrl,
     fetch: createRetryingFetch({ fetch, retries, timeoutMs }),
     pathSerializer: refuseDots,
-    // A zone file is text.
-    bodySerializer: (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body)),
+    bodySerializer: (body: unknown) => (isRaw(body) ? body : JSON.stringify(body)),
   })
   raw.use({
     async onRequest({ request, schemaPath }) {
       request.headers.set('authorization', `Bearer ${typeof token === 'function' ? await token() : token}`)
-      if (request.method === 'PUT' && isZone(schemaPath)) request.headers.set('content-type', 'text/dns')
+      const type = rawTypes[schemaPath]
+      if (type && request.headers.has('content-type')) request.headers.set('content-type', type)
     },
   })
 
@@ -110,7 +110,7 @@ export function createBerth(options: BerthOptions): Berth {
       const query = { limit: longestPage, ...params?.query, ...(cursor && { cursor }) }
       const page = await get(path, { ...init, params: { ...params, query } })
       yield page
-      // A poller's cursor is there on the last page too.
+      // The servers of before had a cursor on the last page too.
       if (!(page.hasMore ?? page.nextCursor !== null)) return
       cursor = page.nextCursor
     }
@@ -196,6 +196,17 @@ function refuseDots(path: string, params: Record<string, unknown>): string {
   if (wrong) throw new TypeError(`${wrong[0]} must not be "${wrong[1]}"`)
   return defaultPathSerializer(path, params)
 }
+
+/** Of bodies that aren't JSON. */
+const rawTypes: Record<string, string> = {
+  '/dns/{domain}/zone': 'text/dns',
+  '/deployments/archive': 'application/octet-stream',
+  '/uploads': 'application/x-tar',
+  '/uploads/{sha256}': 'application/octet-stream',
+}
+
+const isRaw = (body: unknown): body is string | Blob | ArrayBufferView<ArrayBuffer> =>
+  typeof body === 'string' || body instanceof Blob || ArrayBuffer.isView(body)
 
 function isZone(path: string): boolean {
   return path.endsWith('/zone')

@@ -34,9 +34,21 @@ export type AnswerOf<P extends PathOf<M>, M extends Method> = ApiPaths[P][M] ext
     : BodyOf<SuccessOf<R>>
   : never
 
+type QueryOf<P extends PathOf<'get'>> = ApiPaths[P]['get'] extends { parameters: { query?: infer Q } }
+  ? NonNullable<Q>
+  : never
+type TakesCursor<P extends PathOf<'get'>> = [QueryOf<P>] extends [never]
+  ? false
+  : QueryOf<P> extends { cursor?: string }
+    ? true
+    : false
 /** Paths that answer a page of a list. */
 export type ListPath = {
-  [P in PathOf<'get'>]: AnswerOf<P, 'get'> extends { nextCursor: string | null } ? P : never
+  [P in PathOf<'get'>]: AnswerOf<P, 'get'> extends { nextCursor: string | null }
+    ? TakesCursor<P> extends true
+      ? P
+      : never
+    : never
 }[PathOf<'get'>]
 export type PageOf<P extends ListPath> = AnswerOf<P, 'get'>
 export type ItemOf<P extends ListPath> = {

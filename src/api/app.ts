@@ -1,6 +1,7 @@
 // The API server: hooks, the guarded /api scope, and every route listed by hand.
 import type { TlsOptions } from 'node:tls'
 import Fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
+import { clientOf } from '../platform/client-address.ts'
 import { Fault } from '../platform/errors.ts'
 import { randomLabel } from '../platform/ids.ts'
 import { schemas } from '../schemas/all.ts'
@@ -9,6 +10,7 @@ import { authRoutes } from './auth/auth.ts'
 import type { Deps } from './deps.ts'
 import { createAllowance } from './http/allowance.ts'
 import { createGuard, createRecheck } from './http/bearer.ts'
+import { BoundedMessage, boundBodies } from './http/bounded-bodies.ts'
 import { buildSerializer } from './http/compilers.ts'
 import { useCompression } from './http/compression.ts'
 import { groupConnections } from './http/connections.ts'
@@ -16,20 +18,25 @@ import { useCors } from './http/cors.ts'
 import { announceDeprecated } from './http/deprecation.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
 import { refuseUnexpectedBody, refuseUnstorableAddress, useJsonBodies } from './http/json-bodies.ts'
+import { collectMethods } from './http/methods.ts'
 import { createMetrics, type Metrics, observeRequests } from './http/observe.ts'
 import { useOpenApi } from './http/openapi.ts'
+import { createOutageLog } from './http/outage-log.ts'
+import { createParserErrors } from './http/parser-errors.ts'
 import { sendFault, toFault } from './http/problem.ts'
-import { createRateLimit } from './http/rate-limit.ts'
+import { createAddressNotice, createRateLimit } from './http/rate-limit.ts'
+import { useServedWaits } from './http/served-waits.ts'
 import { createShares, decorateShares, giveBack } from './http/shares.ts'
 import { createStreams } from './http/sse.ts'
 import { createTokenWatch } from './http/token-watch.ts'
 import { traceRequests } from './http/trace-requests.ts'
-import { negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
+import { apiVersion, negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
 import { bodyLimitBytes, completeFault, useValidation } from './http/validation.ts'
 import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
 import { cronRoutes } from './routes/crons.ts'
 import { deployHookCallRoutes, deployHookRoutes } from './routes/deploy-hooks.ts'
+import { deploymentCreationRoutes } from './routes/deployment-creation.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentShareRoutes } from './routes/deployment-shares.ts'
 import { deploymentRoutes } from './routes/deployments.ts'
@@ -48,8 +55,8 @@ import { operatorJobRoutes } from './routes/operator-jobs.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
 import { operatorNodeRoutes } from './routes/operator-nodes.ts'
 import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
-import { pinRoutes } from './routes/pins.ts'
 import { platformRoutes } from './routes/platform.ts'
+import { productionRoutes } from './routes/production.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
 import { repositoryAccessRoutes } from './routes/repository-access.ts'
@@ -83,10 +90,11 @@ const apiRoutes = [
   cronRoutes,
   repositoryAccessRoutes,
   oidcTrustRoutes,
+  deploymentCreationRoutes,
   deploymentRoutes,
   deploymentLogRoutes,
   uploadRoutes,
-  pinRoutes,
+  productionRoutes,
   deploymentShareRoutes,
   runtimeLogRoutes,
   domainRoutes,
@@ -117,6 +125,10 @@ export type App = FastifyInstance & { metrics: Metrics }
 
 export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   const { config } = deps
+  const sharing = (kind: string, told: boolean) => deps.sharedLimits && { limits: deps.sharedLimits, kind, told }
+  const failuresPerAddress = createRateLimit(failuresPerMinute, sharing('address', false))
+  const addressNotice = createAddressNotice(failuresPerAddress)
+  const addressLeft = (ip: string) => addressNotice(clientOf(ip))
   const options: FastifyServerOptions = {
     loggerInstance: deps.log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
@@ -134,21 +146,24 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     // A domain name has up to 253 characters.
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id)
+      reply.headers({ 'x-request-id': request.id, 'api-version': apiVersion, ...addressLeft(request.ip) })
       return sendFault(toFault(error), config.baseUrl, request, reply)
     },
+    clientErrorHandler: createParserErrors(config.baseUrl, addressLeft),
     // A connection that is still idle when the server stops is closed at once, and a request that came on one is served.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
   }
   // The type of a server depends on its TLS, which no route cares about.
-  const timeouts = {
+  const bounds = {
+    IncomingMessage: BoundedMessage,
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: connectionsCheckingIntervalMs,
   }
-  const server = tls ? { https: { ...tls, ...timeouts } } : { http: timeouts }
+  const server = tls ? { https: { ...tls, ...bounds } } : { http: bounds }
   const app: FastifyInstance = Fastify({ ...options, ...server } as FastifyServerOptions)
+  boundBodies(app.server, tls ? 'secureConnection' : 'connection')
 
   const shares = createShares(
     {
@@ -160,7 +175,6 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     createAllowance(deps.db),
     deps.sharedLimits,
   )
-  const sharing = (kind: string, told: boolean) => deps.sharedLimits && { limits: deps.sharedLimits, kind, told }
   const metrics = createMetrics(shares, deps.registry)
   deps.load?.add('requests', () => shares.open.requests)
   const streams = createStreams(shares)
@@ -172,6 +186,8 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   app.decorate('waits', waits)
   app.decorate('recheck', recheck)
   app.decorate('watchToken', createTokenWatch(deps.db, deps.notifications))
+  app.decorate('outages', createOutageLog(deps))
+  app.addHook('onClose', async () => app.outages.close())
   app.decorateRequest('actor', null as never)
   app.decorateRequest('idempotency', null)
   app.decorateRequest('place', null)
@@ -195,6 +211,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
 
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
+    reply.header('api-version', apiVersion)
     reply.header('x-content-type-options', 'nosniff')
     if (request.protocol === 'https') reply.header('strict-transport-security', 'max-age=63072000; includeSubDomains')
     done()
@@ -222,7 +239,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         directory: deps.tokenDirectory,
         perToken: createRateLimit(config.rateLimitPerMinute, sharing('token', true)),
         perAccount: createRateLimit(config.rateLimitPerAccountPerMinute, sharing('account', true)),
-        failuresPerAddress: createRateLimit(failuresPerMinute, sharing('address', false)),
+        failuresPerAddress,
         shares,
       })
       useCors(api, config.corsOrigins)
@@ -231,14 +248,20 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         try {
           reply.header('cache-control', 'private, no-cache')
           requireHttps(request)
-          negotiateVersion(request, reply)
+          negotiateVersion(request)
         } catch (error) {
           return done(error as Error)
         }
         guard(request, reply, done)
       })
+      // What was refused before its token was looked at.
+      api.addHook('onSend', (request, reply, _payload, done) => {
+        if (!reply.hasHeader('ratelimit')) reply.headers(addressLeft(request.ip))
+        done()
+      })
       giveBack(api, shares)
       useCompression(api)
+      useServedWaits(api, { db: deps.db, config, shares })
       // A body may come half a minute after its head, when the token is one that may not do this any more.
       api.addHook('preValidation', (request, _reply, done) => {
         if (request.method === 'GET' || request.method === 'HEAD') return done()
@@ -278,39 +301,4 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
   await app.register(mailRoutes, { deps })
   await app.register(authRoutes, { deps })
   return app as App
-}
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    anyMethod?: boolean
-  }
-}
-
-const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
-
-/** A path that exists answers 405 with Allow to the methods it does not have, instead of 404. */
-function collectMethods(api: FastifyInstance): () => void {
-  const methods = new Map<string, Set<string>>()
-  api.addHook('onRoute', (route) => {
-    if (route.config?.anyMethod) return
-    const known = methods.get(route.url) ?? new Set()
-    for (const method of [route.method].flat()) known.add(method)
-    methods.set(route.url, known)
-  })
-  return () => {
-    for (const [url, known] of [...methods]) {
-      const allow = [...known].sort()
-      api.route({
-        method: allMethods.filter((method) => !known.has(method)),
-        url: url.replace(/^\/api/, ''),
-        config: { anyMethod: true },
-        schema: { hide: true },
-        // Refused before the body is looked at, but after the guard.
-        preParsing: async (request) => {
-          throw new Fault('method_not_allowed', `${request.method} is not one of ${allow.join(', ')}.`, { allow })
-        },
-        handler: async () => {},
-      })
-    }
-  }
 }

@@ -47,6 +47,14 @@ const usage = `Usage:
   berth restore <file>                            into an empty DATA_DIR and an empty database
   berth openapi [--check]                         write openapi.yaml and the catalogue of errors, or fail if one differs`
 
+/** The lines of one command; all of them without one, or with one that there is not. */
+function usageOf(command: string | undefined): string {
+  // Each entry begins at the margin of the first; what is indented further belongs to the one before.
+  const [title, ...entries] = usage.split(/\n(?= {2}berth )/)
+  const own = entries.filter((entry) => command && entry.trim().split(/\s+/)[1]!.split('|').includes(command))
+  return [title, ...(own.length > 0 ? own : entries)].join('\n')
+}
+
 function parse(args: string[]) {
   try {
     return parseArgs({
@@ -83,7 +91,7 @@ async function withStorage(config: Config, work: (storage: Awaited<ReturnType<ty
 async function main(args: string[]): Promise<void> {
   const { values, positionals } = parse(args)
   const [command, verb, name] = positionals
-  if (values.help || command === undefined) return console.log(usage)
+  if (values.help || command === undefined) return console.log(usageOf(command))
   if (command === 'openapi') return openapi(values.check ?? false)
   // Needs no other setting, so that the step may run without the secrets of the servers.
   if (command === 'migrate') return migrateDatabase(readEnvironment().DATABASE_URL)
@@ -121,7 +129,7 @@ async function main(args: string[]): Promise<void> {
       console.log(`Token      ${id}\nSecret     ${secret}`)
     })
   }
-  throw new UsageError(`Not understood: berth ${args.join(' ')}\n${usage}`)
+  throw new UsageError(`Not understood: berth ${args.join(' ')}\n${usageOf(command)}`)
 }
 
 /** By its id, or by its name, which is as unique. */

@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts'
 import type { Database } from '../platform/database.ts'
 import { Fault } from '../platform/errors.ts'
+import { createUrls } from '../platform/urls.ts'
 import { openStorage } from '../roles/storage.ts'
 import { discardFailedJob, type FailedJob, listFailedJobs, retryFailedJob } from '../services/jobs/failed-jobs.ts'
 import { table } from './table.ts'
@@ -10,7 +11,7 @@ import { UsageError } from './usage-error.ts'
 /** `ids`: of those that `list` shows, or `all`. */
 export async function jobs(config: Config, verb: string, ids: string[], json: boolean): Promise<void> {
   const changes = {
-    retry: (db: Database, id: string) => retryFailedJob(db, id),
+    retry: (db: Database, id: string) => retryFailedJob(db, createUrls(config), id),
     discard: (db: Database, id: string) => discardFailedJob(db, { id }),
   }
   const change = changes[verb as keyof typeof changes]
@@ -37,17 +38,17 @@ async function changeEach(
   done: string,
   change: (db: Database, id: string) => Promise<unknown>,
 ): Promise<void> {
-  const missing: string[] = []
+  const refused: string[] = []
   for (const id of ids) {
     try {
       await change(db, id)
       console.log(`Job ${id} is ${done}.`)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      missing.push(id)
+      refused.push(error.message)
     }
   }
-  if (missing.length > 0) throw new UsageError(`There is no failed job ${missing.join(', ')}.`)
+  if (refused.length > 0) throw new UsageError(refused.join('\n'))
 }
 
 function describe(failed: FailedJob[]): string {

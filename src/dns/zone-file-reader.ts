@@ -31,7 +31,7 @@ export type ZoneFile = ZoneFileReport & {
 const highestErrors = 1000
 // Entries between two pauses of a reader that takes them.
 const entriesInAStep = 500
-// All $GENERATE lines together; one may ask for two thousand million records.
+// All $GENERATE lines together; one may ask for two thousand million records. Of duplicates nothing else is counted.
 const highestGenerated = 100_000
 
 type State = {
@@ -192,8 +192,10 @@ function* generate(entry: ZoneEntry, state: State, highestRecords: number): Gene
   if (!template.ok) return failed(template.detail)
   const { start, stop, step } = template.value
   const notes = new Set<string>()
+  // One more than wanted tells that the file has too many.
+  const most = Math.min(highestGenerated, highestRecords + 1)
   for (let number = start; number <= stop && state.records.length <= highestRecords; number += step) {
-    if (++state.generated > highestGenerated) return failed(`A file can generate ${highestGenerated} records.`)
+    if (++state.generated > most) return failed(`A file can generate ${most} records.`)
     const one = generatedEntry(entry, template.value, number)
     const outcome = one.ok ? readRecord(one.value, state) : failed(one.detail)
     if (outcome.kind === 'refused') return failed(`With ${number} in place of $: ${outcome.detail}`)

@@ -26,6 +26,8 @@ export type JobKinds = {
   alias: { domainId: string }
   /** Look whether the primary of a zone has a new version, and take it over. */
   follow: { domainId: string }
+  /** Delete what a large zone, or a key that signed one, has left. Queued by the triggers `zone_purge`. */
+  purge: { ownerId: string }
   /** Ask the parent of a signed zone for its DS records, and take the next step. */
   dnssec: { domainId: string }
   /** Find out who is told of an event by mail, and queue a mail to each. Queued by the trigger `event_mail`. */
@@ -48,6 +50,7 @@ export const jobKinds = Object.keys({
   repair: true,
   alias: true,
   follow: true,
+  purge: true,
   dnssec: true,
   notify: true,
   mail: true,

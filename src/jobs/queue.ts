@@ -3,12 +3,20 @@
 // separate statement and so an interactive transaction (1,100/s against 4,700 measured).
 import { deleteInBatches } from '../platform/batches.ts'
 import type { Db } from '../platform/database.ts'
+import { currentTrace } from '../platform/tracing.ts'
 import type { JobKind } from './kinds.ts'
-import { jobValues, type NewJob, queueJob } from './statements.ts'
+import { jobValues, type NewJob, queueJob, queueJobList } from './statements.ts'
+
+export type AnyJob = { [K in JobKind]: NewJob<K> & { key: string } }[JobKind]
 
 /** Enqueues a job for changes of more than one statement; `db` is the handle of their transaction. */
 export async function enqueue<K extends JobKind>(db: Db, job: NewJob<K>): Promise<void> {
   await queueJob(db, jobValues(job))
+}
+
+/** The same for several in one statement. Of those with the same kind and key, the earliest counts. */
+export async function enqueueAll(db: Db, jobs: readonly AnyJob[]): Promise<void> {
+  if (jobs.length > 0) await queueJobList(db, { jobs, trace: currentTrace() })
 }
 
 /** Deletes jobs that were given up before that time, and tells how many. */

@@ -53,6 +53,19 @@ export const queueJob = statement('jobs.queue', {
   sql: (p) => `${insertJob(p, '(SELECT 1) AS one')} RETURNING id`,
 })
 
+/** Several at once. Of those with the same kind and key, the earliest counts. */
+export const queueJobList = statement('jobs.queue-list', {
+  reason: 'not in Prisma',
+  in: { jobs: jsonb<readonly object[]>(), trace: optional(text()) },
+  out: { id: int8() },
+  sql: (p) =>
+    `${queueJobs(
+      `SELECT DISTINCT ON (j.kind, j.key) j.kind, j.key, j.payload, COALESCE(j."runAt", now()) AS run_at
+    FROM jsonb_to_recordset(${p.jobs}) AS j(kind text, key text, payload jsonb, "runAt" timestamptz) ORDER BY 1, 2, 4`,
+      `CASE WHEN q.run_at > now() THEN NULL ELSE ${p.trace} END`,
+    )} RETURNING id`,
+})
+
 /**
  * Queues the build of each row of `source`, which has the columns id, account_id and production of a deployment. Such a
  * job is taken in turn by account. `trace` is a parameter.
@@ -62,8 +75,16 @@ export function queueBuilds(source: string, trace: string): string {
     SELECT 'build', id, jsonb_build_object('deploymentId', id), account_id, production, ${trace} FROM ${source}`
 }
 
-const taken = { id: int8(), payload: jsonb<never>(), attempts: int4(), runAt: text(), trace: optional(text()) }
-const takenColumns = 'id, payload, attempts, run_at::text AS "runAt", trace'
+const taken = {
+  id: int8(),
+  payload: jsonb<never>(),
+  attempts: int4(),
+  failures: int4(),
+  losses: int4(),
+  runAt: text(),
+  trace: optional(text()),
+}
+const takenColumns = 'id, payload, attempts, failures, losses, run_at::text AS "runAt", trace'
 
 /** Whose event, domain, deployment or cron a job is for; null for jobs of the platform itself. */
 const ownerOf = (
@@ -106,6 +127,21 @@ export const takeBuild = statement('jobs.takeBuild', {
     SELECT ${takenColumns} FROM take_build(${p.worker}, ${leaseMs}, ${p.slots})`,
 })
 
+/**
+ * A held build takes no slot from now on, or takes one again. An account has as many of them as builds at once: each starts
+ * a server. Two that ask in the same moment may both be let.
+ */
+export const standAside = statement('jobs.standAside', {
+  reason: 'lease',
+  in: { worker: text(), id: int8(), aside: boolean() },
+  out: { id: int8() },
+  sql: (p) => `
+    UPDATE job j SET aside = ${p.aside} WHERE id = ${p.id} AND locked_by = ${p.worker} AND (NOT ${p.aside} OR COALESCE((
+      SELECT count(*) FROM job o WHERE o.kind = 'build' AND o.failed_at IS NULL AND o.account_id = j.account_id
+        AND o.aside AND o.locked_until > clock_timestamp()) < account_limit(j.account_id, 'buildsAtOnce'), true))
+    RETURNING id`,
+})
+
 export const renewJob = statement('jobs.renew', {
   reason: 'lease',
   in: { worker: text(), id: int8() },
@@ -136,7 +172,7 @@ export const repeatJob = statement('jobs.repeat', {
   in: { worker: text(), id: int8() },
   out: { id: int8() },
   sql: (p) => `
-    UPDATE job SET locked_by = NULL, locked_until = NULL, attempts = 0
+    UPDATE job SET locked_by = NULL, locked_until = NULL, attempts = 0, failures = 0, losses = 0
     WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
 })
 
@@ -166,9 +202,29 @@ export const failJob = statement('jobs.fail', {
   in: { worker: text(), id: int8(), error: text(), givenUp: boolean(), delayMs: int4() },
   out: { id: int8() },
   sql: (p) => `
-    UPDATE job SET locked_by = NULL, locked_until = NULL, last_error = ${p.error},
+    UPDATE job SET locked_by = NULL, locked_until = NULL, failures = failures + 1, last_error = ${p.error},
       failed_at = CASE WHEN ${p.givenUp} THEN now() END, run_at = now() + ${p.delayMs} * interval '1 millisecond'
     WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
+})
+
+/** Returns a job to the queue that was lost, for a later time; `uncounted` is 1 if it was lost before it was taken. */
+export const putBackLostJob = statement('jobs.putBackLost', {
+  reason: 'lease',
+  in: { worker: text(), id: int8(), uncounted: int4(), delayMs: int4() },
+  out: { id: int8() },
+  sql: (p) => `
+    UPDATE job SET locked_by = NULL, locked_until = NULL, attempts = attempts - ${p.uncounted}, losses = losses + 1,
+      run_at = now() + ${p.delayMs} * interval '1 millisecond'
+    WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
+})
+
+/** Whether other jobs of the kind have lost their workers too, and are not done yet. */
+export const findOtherLosses = statement('jobs.otherLosses', {
+  reason: 'lease',
+  in: { kind: text(), id: int8() },
+  out: { id: int8() },
+  sql: (p) => `
+    SELECT id FROM job WHERE kind = ${p.kind} AND failed_at IS NULL AND losses > 0 AND id <> ${p.id} LIMIT 1`,
 })
 
 /** The time by the clock of the database. */

@@ -13,11 +13,14 @@ import type { JobKind, JobKinds } from './kinds.ts'
 import {
   deleteDoneJob,
   failJob,
+  findOtherLosses,
   holdJob,
   postponeJob,
+  putBackLostJob,
   releaseJob,
   renewJob,
   repeatJob,
+  standAside,
   takeBuild,
   takeJob,
 } from './statements.ts'
@@ -26,7 +29,10 @@ import { createTaking, type Taking } from './taking.ts'
 export type Handler<K extends JobKind> = {
   /** How many of this kind run at once in this process. */
   concurrency: number
-  /** Delays after the first, second, … failure; after one more failure the job is given up. */
+  /**
+   * Delays after the first, second, … failure; after one more failure the job is given up. A kind without any is not
+   * retried after the loss of its worker either.
+   */
   retryDelaysMs: readonly number[]
   /** May run twice: after a crash another worker starts over. `signal` aborts if this worker stops or loses the job. */
   run(payload: JobKinds[K], job: Held): Promise<void>
@@ -42,6 +48,11 @@ export type Held = {
    * transaction nobody else takes it before that ends.
    */
   requireHeld(db: Db): Promise<void>
+  /**
+   * Runs what only waits, such as for a server on another machine, without taking a slot: other jobs are taken meanwhile.
+   * The job stays held. What follows takes the slot again at once, also if all are taken.
+   */
+  beside?<T>(wait: () => Promise<T>): Promise<T>
 }
 
 export type Handlers = { [K in JobKind]?: Handler<K> }
@@ -53,10 +64,21 @@ export type Worker = Pausable & {
   readonly running: number
 }
 
+type Slot = { free(): void; take(): void }
+
 type Taken = Awaited<ReturnType<typeof takeJob>>[number]
 
 // Notifications wake workers at once; polling finds jobs that became due, and those of dead workers.
 const pollMs = 2_000
+
+// Each that waits beside the slots keeps its workspace on the disk, and a server of its own.
+const mostAside = 20
+
+// After the loss of a worker or of what it ran, which is the platform's fault as long as it is not always the same job: machines are
+// restarted, and what one build does to the memory of its machine ends others too.
+const lossDelaysMs = [1_000, 5_000, 15_000, 60_000, 300_000] as const
+/** While other jobs of the kind are lost as well, the longest delay is repeated, but no job is tried for ever. */
+const mostLosses = 20
 
 export function startWorker(db: Database, notifications: Notifications, log: Logger, handlers: Handlers): Worker {
   const name = `${hostname()}-${process.pid}-${randomLabel(6)}`
@@ -67,6 +89,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   const taking = createTaking(log)
   const checkClock = createClockCheck(db)
   let paused = false
+  let aside = 0
   /** Ids of the jobs whose handlers run here. */
   const inHand = new Set<string>()
   /** Kinds that were asked for while every slot was taken or being filled. */
@@ -77,21 +100,42 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     if (!(await isHeld(db, job))) throw new LostLease()
   }
 
-  async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken): Promise<void> {
+  /** `free` and `take` are those of the slot of the job. */
+  const besideOf =
+    ({ id }: Taken, { free, take }: Slot): NonNullable<Held['beside']> =>
+    async (wait) => {
+      // Where the database is away, the slot stays as it is.
+      const mark = (aside: boolean) => standAside(db, { worker: name, id, aside }).catch(() => [])
+      if (aside >= mostAside || (await mark(true)).length === 0) return wait()
+      aside++
+      free()
+      try {
+        return await wait()
+      } finally {
+        aside--
+        take()
+        await mark(false)
+      }
+    }
+
+  async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken, slot: Slot): Promise<void> {
     // Asked for before the worker was paused or stopped: somebody else takes it.
     if (paused || stopping.signal.aborted) return void (await releaseJob(db, { worker: name, id: job.id }))
     const lease = holdLease(async () => (await renewJob(db, { worker: name, id: job.id })).length > 0)
     const signal = AbortSignal.any([stopping.signal, lease.lost])
     try {
-      // More attempts than the table allows means that workers died; the job is given up without another try.
-      if (job.attempts > handler.retryDelaysMs.length + 1) throw new LostError()
+      // An attempt before this one has not ended in any way that a worker tells of.
+      if (job.attempts - 1 > job.failures + job.losses) return await putBackLost(kind, handler, job, null)
       inHand.add(job.id)
       // Before the job is settled: from then on it may be taken again, by this worker too.
-      const run = () => handler.run(job.payload, { attempt: job.attempts, signal, requireHeld: requiring(job) })
+      const held = { attempt: job.attempts, signal, requireHeld: requiring(job), beside: besideOf(job, slot) }
+      const run = () => handler.run(job.payload, held)
       // A kind whose table is locked leaves connections to the others, and to the leases.
       const grouped = () => inGroups([kind], run)
-      await inSpan(`job ${kind}`, spanOf(kind, job), grouped).finally(() => inHand.delete(job.id))
-      await finish(job)
+      const lost = await inSpan(`job ${kind}`, spanOf(kind, job), grouped)
+        .then(() => null, lossOf)
+        .finally(() => inHand.delete(job.id))
+      await (lost === null ? finish(job) : putBackLost(kind, handler, job, lost))
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
       else if (error instanceof Postponed) await postponeJob(db, { worker: name, id: job.id, ...error.until })
@@ -101,6 +145,12 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     }
   }
 
+  /** How the machine ended a run; throws every other error. */
+  function lossOf(error: unknown): RunLost {
+    if (error instanceof RunLost && !stopping.signal.aborted) return error
+    throw error
+  }
+
   async function finish({ id, runAt }: Taken): Promise<void> {
     const done = await deleteDoneJob(db, { worker: name, id, runAt })
     if (done.length > 0) return
@@ -108,8 +158,28 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     if (again.length > 0) wake()
   }
 
+  /** Gives it up once its losses point to the job itself. `lost`: this run of it, or null for one of another worker. */
+  async function putBackLost<K extends JobKind>(
+    kind: K,
+    handler: Handler<K>,
+    { id, losses }: Taken,
+    lost: RunLost | null,
+  ): Promise<void> {
+    const count = losses + 1
+    const why = lost?.message ?? 'the worker was lost'
+    const isRetried = handler.retryDelaysMs.length > 0
+    let delayMs = isRetried ? lossDelaysMs[losses] : undefined
+    if (isRetried && delayMs === undefined && count <= mostLosses) {
+      const [other] = await findOtherLosses(db, { kind, id })
+      if (other) delayMs = lossDelaysMs.at(-1)
+    }
+    if (delayMs === undefined) throw new LostError(why, count)
+    log.warn({ kind, jobId: id, why, losses: count, retryInMs: delayMs }, 'a job was lost')
+    await putBackLostJob(db, { worker: name, id, uncounted: lost === null ? 1 : 0, delayMs })
+  }
+
   async function fail<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken, error: Error): Promise<void> {
-    const delayMs = error instanceof LostError ? undefined : handler.retryDelaysMs[job.attempts - 1]
+    const delayMs = error instanceof LostError ? undefined : handler.retryDelaysMs[job.failures]
     log.warn({ err: error, kind, jobId: job.id, attempt: job.attempts, retryInMs: delayMs ?? null }, 'job failed')
     if (delayMs === undefined) {
       // Whoever has it now decides.
@@ -129,7 +199,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
    * Accounts take turns at builds. Jobs of other kinds are taken by age, but an account has two of a kind under way at
    * most, and the last two slots are for those that have none.
    */
-  async function take(kind: JobKind, slots: number): Promise<Taken[]> {
+  async function takeNext(kind: JobKind, slots: number): Promise<Taken[]> {
     await checkClock()
     if (kind === 'build') return takeBuild(db, { worker: name, slots })
     const most = (counts.get(kind) ?? 0) > slots - 2 ? 1 : 2
@@ -141,9 +211,10 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     while (!stopping.signal.aborted && !paused) {
       if ((counts.get(kind) ?? 0) >= concurrency) return void missed.add(kind)
       // Counted before the query, so that two wake-ups do not both take the last place.
-      counts.set(kind, (counts.get(kind) ?? 0) + 1)
-      const free = () => counts.set(kind, counts.get(kind)! - 1)
-      const asking = taking.attempt(kind, () => take(kind, concurrency))
+      const take = () => void counts.set(kind, (counts.get(kind) ?? 0) + 1)
+      const free = () => void counts.set(kind, counts.get(kind)! - 1)
+      take()
+      const asking = taking.attempt(kind, () => takeNext(kind, concurrency))
       running.add(asking)
       const [job] = await asking
       running.delete(asking)
@@ -158,12 +229,15 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
         free()
         continue
       }
-      const run = runJob(kind, handler, job)
+      const freed = () => {
+        free()
+        void drain(kind, handler)
+      }
+      const run = runJob(kind, handler, job, { free: freed, take })
         .catch((error) => log.error({ err: error, kind, jobId: job.id }, 'job could not be settled'))
         .finally(() => {
-          free()
           running.delete(run)
-          void drain(kind, handler)
+          freed()
         })
       running.add(run)
     }
@@ -211,9 +285,12 @@ function spanOf(kind: JobKind, { id, attempts, trace }: Taken): SpanOptions {
   return { kind: 'CONSUMER', parent: trace, attributes }
 }
 
-/** The workers that held the job died, as often as the table allows. */
+/** Thrown by a handler whose work the machine ended: it counts as the loss of a worker. The message is a clause. */
+export class RunLost extends Error {}
+
+/** The job was lost so often that it is given up; `why` is how it was lost last. */
 export class LostError extends Error {
-  constructor() {
-    super('the worker was lost')
+  constructor(why: string, losses: number) {
+    super(losses === 1 ? why : `${why} ${losses} times in a row`)
   }
 }

@@ -17,12 +17,16 @@ export type Manifest = {
   manager?: { name: 'npm' | 'pnpm' | 'yarn' | 'bun'; version: string }
   /** By path, without a leading slash. */
   files: Record<string, StoredFile>
-  /** The settings at build time: the responses of a deployment never change. */
+  /** What detection found: a single-page app. The project's setting goes before it when the site is served. */
   spaFallback: boolean
+  /** The setting at build time, for an edge that does not know the project's. */
   cleanUrls: boolean
   /** The blob that is the archive of a server's tree, where the store is not the disk that servers run from. */
   tree?: { hash: string; size: number }
 }
+
+/** The page of a single-page app: generators that write a home page beside it give it a name of its own. */
+export const appPages = ['200.html', '__spa-fallback.html', 'index.html'] as const
 
 /** The size of a site: content that several paths have counts once. */
 export function bytesOf(files: Manifest['files']): number {

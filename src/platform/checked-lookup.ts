@@ -1,7 +1,7 @@
 // A lookup for connections that resolves names here and returns only allowed addresses.
 import type { LookupAddress } from 'node:dns'
 import { lookup, Resolver } from 'node:dns/promises'
-import { isIP, type LookupFunction } from 'node:net'
+import type { LookupFunction } from 'node:net'
 import { isPublicAddress } from './public-address.ts'
 
 export type Resolve = (name: string) => Promise<LookupAddress[]>
@@ -32,7 +32,7 @@ export class AddressRefused extends Error {
 
 /**
  * For the option `lookup` of a connection: it connects to the address that was checked, because a second lookup could
- * have another answer. Node does not call it for a host that is an address; use `isRefusedAddress` for that.
+ * have another answer. Node does not call it for a host that is an address; use `hostRefusal` for that.
  */
 export function checkedLookup({ mayReach, resolve }: Reach): LookupFunction {
   return (hostname, options, callback) => {
@@ -47,12 +47,6 @@ export function checkedLookup({ mayReach, resolve }: Reach): LookupFunction {
       (error) => callback(error, '', 4),
     )
   }
-}
-
-/** Whether the host of a URL is a forbidden address. Names are checked when they are resolved. */
-export function isRefusedAddress({ mayReach }: Pick<Reach, 'mayReach'>, hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, '')
-  return isIP(host) !== 0 && !mayReach(host)
 }
 
 const questionTimeoutMs = 2_000

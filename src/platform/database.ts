@@ -222,6 +222,11 @@ const lostKinds = new Set(['DatabaseNotReachable', 'ConnectionClosed', 'SocketTi
 const lostMessage =
   /ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|Connection terminated|not queryable|timeout exceeded|timeout expired|connection timeout/i
 
+/** Whether the database refused a change because it takes none, such as a standby. */
+export function isReadOnly(error: unknown): boolean {
+  return codeOf(error) === '25006'
+}
+
 /** Whether an error means that the database is unavailable, as opposed to an error of the statement. */
 export function isDatabaseLost(error: unknown): boolean {
   const thrown = error as AnyError

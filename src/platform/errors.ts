@@ -13,10 +13,20 @@ export const faults = {
     cause: 'The address or a header of the request breaks HTTP or its encoding.',
     cure: 'Percent-encode the path and the query, and look at the detail of the problem.',
   },
+  request_timeout: {
+    title: 'The request took too long to arrive',
+    cause: 'The head of the request, or its body, did not arrive in time.',
+    cure: 'Send the request again. Send large files in pieces.',
+  },
+  headers_too_large: {
+    title: 'The headers are too large',
+    cause: 'The address and the headers of the request have more than 16 KiB.',
+    cure: 'Shorten the address, or send fewer or shorter headers.',
+  },
   invalid_cursor: {
     title: 'The cursor is not one of ours',
     cause: '`cursor` was changed, cut off, or comes from another list or another order.',
-    cure: 'Start again without `cursor` and pass `nextCursor` on unchanged, with the same filters.',
+    cure: 'Start again without `cursor` and pass `nextCursor` or `latestCursor` on unchanged, with the same filters.',
   },
   invalid_idempotency_key: {
     title: 'The Idempotency-Key is malformed',

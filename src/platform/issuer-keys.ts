@@ -3,9 +3,10 @@ import { createPublicKey, hash, type JsonWebKey, verify } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
 import { LRUCache } from 'lru-cache'
-import { checkedLookup, isRefusedAddress, type Reach } from './checked-lookup.ts'
+import { checkedLookup, type Reach } from './checked-lookup.ts'
 import { Fault } from './errors.ts'
 import { refuseOddAnswers } from './odd-answers.ts'
+import { hostRefusal, isLoopback } from './public-address.ts'
 
 export type Claims = Record<string, unknown> & { iss: string; exp: number; iat: number }
 
@@ -79,13 +80,17 @@ export type IssuerRules = { production: boolean }
 export function issuerRefusal(
   issuer: string,
   { production }: IssuerRules,
-  reach: Pick<Reach, 'mayReach'>,
+  { mayReach }: Pick<Reach, 'mayReach'>,
 ): string | null {
   if (!URL.canParse(issuer)) return 'must be an absolute https:// URL'
   const { protocol, hostname, username, password, search, hash: fragment } = new URL(issuer)
-  if (protocol !== 'https:' && (production || protocol !== 'http:')) return 'must start with https://'
+  // Whoever is on the way could publish keys of their own. In development, one on this machine goes without TLS where
+  // requests may reach it at all.
+  const refusal = hostRefusal(hostname, mayReach)
+  const isPlain = protocol === 'http:' && !production && isLoopback(hostname) && !refusal
+  if (protocol !== 'https:' && !isPlain) return 'must start with https://'
   if (username || password || search || fragment) return 'must have no credentials, query or fragment'
-  return isRefusedAddress(reach, hostname) ? 'must not point to a private or local address' : null
+  return refusal
 }
 
 const timeoutMs = 5_000
@@ -181,6 +186,9 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
     async verify(token) {
       checkTimes(token.claims)
       const { iss } = token.claims
+      // A project may trust it since before this was refused.
+      const refusal = issuerRefusal(iss, rules, reach)
+      if (refusal) throw refuse(`The issuer ${iss} ${refusal}. Have the project trust another one.`)
       let keys = (await keysOf(iss, keptMs)).filter(fits(token))
       if (keys.length === 0) keys = (await keysOf(iss, againMs)).filter(fits(token))
       if (!keys.slice(0, mostTried).some((key) => isSignedBy(key, token)))

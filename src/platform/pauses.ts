@@ -7,16 +7,23 @@ const mostMs = 5
 const waiting: (() => void)[] = []
 
 function next(): void {
-  waiting.shift()!()
-  if (waiting.length > 0) setImmediate(next)
+  try {
+    waiting[0]!()
+  } finally {
+    // Only now: what waits again meanwhile comes after the others.
+    waiting.shift()
+    if (waiting.length > 0) setImmediate(next)
+  }
 }
 
-function turn(): Promise<void> {
-  return new Promise((resolve) => {
-    waiting.push(resolve)
-    if (waiting.length === 1) setImmediate(next)
-  })
+/** Calls back in a later turn. Of all who wait, one is called a turn, so that others wait for no more than that one. */
+export function nextTurn(work: () => void): void {
+  waiting.push(work)
+  if (waiting.length === 1) setImmediate(next)
 }
+
+/** Resolves when the next part may run. */
+export const turn = (): Promise<void> => new Promise(nextTurn)
 
 export function createPauses(): Pauses {
   let endMs = performance.now() + mostMs

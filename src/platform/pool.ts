@@ -22,25 +22,49 @@ const connectMs = 5_000
 const idleMs = 30_000
 // Of a connection that is cut without a word, nothing comes: neither the answer nor PostgreSQL's own timeout.
 const silenceMs = 2_000
+// What counts as nothing: a silence this short needs no timer of its own, and what is left of one is too short to try.
+const slackMs = 100
 // What one group may hold of a pool. The rest answers the others while a table of the group is locked.
 const shareOfPool = 0.6
 
 /** By its code, because Prisma throws an error of its own instead. */
 export const poolFullCode = 'POOL_FULL'
 
-const groups = new AsyncLocalStorage<readonly string[]>()
+/**
+ * Since when a request has heard nothing from the database. Waiting for a connection, connecting and waiting for an answer
+ * count together, over all its statements: with a limit for each alone, a request has taken 25 s. `isOver`: the response
+ * is being sent, and what still goes on may take as long as it takes.
+ */
+export type Silence = { sinceMs: number | null; isOver: boolean }
+
+export const newSilence = (): Silence => ({ sinceMs: null, isOver: false })
+
+type Context = { groups: readonly string[]; silence: Silence | null }
+
+const contexts = new AsyncLocalStorage<Context>()
 
 /**
  * Runs `work`, whose connections count for these groups: none of them gets more than its share of a pool. `a/b` is a
  * group within `a`, and gets its share of the share of `a`; the work names both.
  */
-export function inGroups<T>(names: readonly string[], work: () => T): T {
-  return groups.run(names, work)
+export function inGroups<T>(names: readonly string[], work: () => T, silence: Silence | null = null): T {
+  return contexts.run({ groups: names, silence }, work)
+}
+
+/** Counts the wait for work that is shared with others as that of a statement of the caller's own. */
+export async function inSilence<T>(work: Promise<T>): Promise<T> {
+  const silence = contexts.getStore()?.silence
+  if (!silence) return work
+  silence.sinceMs ??= performance.now()
+  const result = await work
+  silence.sinceMs = null
+  return result
 }
 
 type Share = { most: number; held: number }
 type Callback = (error: Error | undefined, client: pg.PoolClient | undefined, done: (release?: unknown) => void) => void
-type Waiting = { callback: Callback; timer: NodeJS.Timeout }
+type Waiting = { callback: Callback; silence: Silence | null; timer: NodeJS.Timeout }
+type Held = { shares: Share[]; unwatch(): void }
 /** The work of the same groups: the shares it takes from, that of the whole pool first, and what waits for them. */
 type Line = { shares: [Share, ...Share[]]; waiting: Set<Waiting> }
 
@@ -50,8 +74,9 @@ export class Pool extends pg.Pool {
   readonly #whole: Share
   readonly #shares = new Map<string, Share>()
   readonly #lines = new Map<string, Line>()
-  readonly #holding = new Map<pg.PoolClient, Share[]>()
+  readonly #holding = new Map<pg.PoolClient, Held>()
   readonly #waitMs: number
+  readonly #silentMs: number
   #waiting = 0
 
   constructor({ url, size, class: name, limits }: PoolOptions, settings: pg.PoolConfig = {}) {
@@ -67,12 +92,13 @@ export class Pool extends pg.Pool {
     })
     this.#whole = { most: size, held: 0 }
     this.#waitMs = waitMs
+    this.#silentMs = statementMs + silenceMs
     // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
     this.on('error', () => {})
     this.on('connect', (client) => {
       // The same for one that breaks while it is held and nobody listens.
       client.on('error', () => {})
-      endWhenSilent(client, statementMs + silenceMs)
+      endWhenSilent(client, this.#silentMs)
     })
     this.on('release', (_error, client) => this.#giveBack(client))
   }
@@ -90,10 +116,17 @@ export class Pool extends pg.Pool {
         this.connect((error, client) => (client ? resolve(client) : reject(error)))
       })
     }
-    const line = this.#lineOf(groups.getStore() ?? [])
-    if (line.waiting.size === 0 && hasRoom(line)) this.#open(line.shares, callback)
+    const { groups, silence } = contexts.getStore() ?? { groups: [], silence: null }
+    const leftMs = this.#leftOf(silence)
+    if (leftMs <= slackMs) {
+      process.nextTick(callback, saidNothing(), undefined, () => {})
+      return undefined
+    }
+    const line = this.#lineOf(groups)
+    if (line.waiting.size === 0 && hasRoom(line)) this.#open(line.shares, callback, silence)
     else {
-      const waiting = { callback, timer: setTimeout(() => this.#refuse(line, waiting), this.#waitMs) }
+      const timer = setTimeout(() => this.#refuse(line, waiting), Math.min(this.#waitMs, leftMs))
+      const waiting: Waiting = { callback, silence, timer }
       line.waiting.add(waiting)
       this.#waiting++
     }
@@ -121,19 +154,58 @@ export class Pool extends pg.Pool {
     return share
   }
 
-  #open(shares: Share[], callback: Callback): void {
+  /** How long a request may still hear nothing, from its first wait on; without one, as long as each limit says. */
+  #leftOf(silence: Silence | null): number {
+    if (!silence || silence.isOver) return Number.POSITIVE_INFINITY
+    silence.sinceMs ??= performance.now()
+    return silence.sinceMs + this.#silentMs - performance.now()
+  }
+
+  #open(shares: Share[], callback: Callback, silence: Silence | null): void {
     for (const share of shares) share.held++
+    let answer: Callback | null = callback
+    const timer = this.#limit(silence, () => {
+      answer = null
+      callback(saidNothing(), undefined, () => {})
+    })
     super.connect((error, client, done) => {
-      if (client) this.#holding.set(client, shares)
+      clearTimeout(timer)
+      if (client) this.#holding.set(client, { shares, unwatch: this.#watch(client, silence) })
       else this.#free(shares)
-      callback(error, client, done)
+      if (answer) answer(error, client, done)
+      // Nobody waits for it any more; the next one gets it.
+      else done()
     })
   }
 
+  /** Runs `end` when the silence of a request has lasted too long; at first, the limits of the parts are sooner. */
+  #limit(silence: Silence | null, end: () => void): NodeJS.Timeout | undefined {
+    const leftMs = this.#leftOf(silence)
+    return leftMs > this.#silentMs - slackMs ? undefined : setTimeout(end, leftMs)
+  }
+
+  /** Has the silence of a request end with the first octet that its connection brings. Returns what ends the watch. */
+  #watch(client: pg.PoolClient, silence: Silence | null): () => void {
+    if (!silence || silence.isOver) return () => {}
+    const stream = streamOf(client)
+    const timer = this.#limit(silence, () => endQuery(client))
+    const heard = () => {
+      clearTimeout(timer)
+      silence.sinceMs = null
+    }
+    stream.once('data', heard)
+    return () => {
+      clearTimeout(timer)
+      stream.off('data', heard)
+    }
+  }
+
   #giveBack(client: pg.PoolClient): void {
-    const shares = this.#holding.get(client)
+    const held = this.#holding.get(client)
+    if (!held) return
     this.#holding.delete(client)
-    if (shares) this.#free(shares)
+    held.unwatch()
+    this.#free(held.shares)
   }
 
   #free(shares: Share[]): void {
@@ -153,7 +225,7 @@ export class Pool extends pg.Pool {
       const waiting = next.waiting.values().next().value!
       this.#leave(next, waiting)
       clearTimeout(waiting.timer)
-      this.#open(next.shares, waiting.callback)
+      this.#open(next.shares, waiting.callback, waiting.silence)
     }
   }
 
@@ -181,12 +253,20 @@ function heldBy({ shares: [, group] }: Line): number {
   return group?.held ?? 0
 }
 
+function saidNothing(): Error {
+  return new Error('Connection terminated: the database said nothing for too long')
+}
+
+function streamOf(client: pg.PoolClient): Socket {
+  return (client as unknown as { connection: { stream: Socket } }).connection.stream
+}
+
 /** Closes a connection on which nothing moves during a query; the query fails by that. */
 function endWhenSilent(client: pg.PoolClient, silentMs: number): void {
-  const { connection } = client as unknown as { connection: { stream: Socket } }
-  const { stream } = connection
-  stream.setTimeout(silentMs, () => {
-    const { readyForQuery } = client as unknown as { readyForQuery: boolean }
-    if (!readyForQuery) stream.destroy(new Error('Connection terminated: the database said nothing for too long'))
-  })
+  streamOf(client).setTimeout(silentMs, () => endQuery(client))
+}
+
+function endQuery(client: pg.PoolClient): void {
+  const { readyForQuery } = client as unknown as { readyForQuery: boolean }
+  if (!readyForQuery) streamOf(client).destroy(saidNothing())
 }

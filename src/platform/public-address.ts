@@ -1,4 +1,4 @@
-// Which IP addresses are on the public internet, by the special-purpose registries of IANA (RFC 6890).
+// Which IP addresses and hosts are on the public internet, by the special-purpose registries of IANA (RFC 6890).
 import { BlockList, isIP } from 'node:net'
 
 type Range = readonly [network: string, bits: number]
@@ -58,4 +58,26 @@ export function isPublicAddress(address: string): boolean {
   if (version === 0 || address.includes('%')) return false
   if (version === 4) return !refused.check(address, 'ipv4')
   return publicIpv6.check(address, 'ipv6') && !refused.check(address, 'ipv6')
+}
+
+// Names that no public DNS has (RFC 6761, 6762 and 8375, and `internal`, which ICANN keeps for private networks).
+const localSuffixes = ['localhost', 'local', 'internal', 'home.arpa', 'test', 'invalid']
+
+// URL has already turned 0x7f.1, 2130706433 and the like into dotted decimals.
+const plain = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '')
+
+const isLocalName = (host: string) =>
+  !host.includes('.') || localSuffixes.some((suffix) => `.${host}`.endsWith(`.${suffix}`))
+
+/** Why no customer may have us send to the host of a URL, or null. What a name resolves to is checked when it is used. */
+export function hostRefusal(hostname: string, mayReach = isPublicAddress): string | null {
+  const host = plain(hostname)
+  const isRefused = isIP(host) === 0 ? isLocalName(host) && !mayReach('127.0.0.1') : !mayReach(host)
+  return isRefused ? 'must not point to a private or local address' : null
+}
+
+/** Whether the host of a URL is this machine. */
+export function isLoopback(hostname: string): boolean {
+  const host = plain(hostname)
+  return `.${host}`.endsWith('.localhost') || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }

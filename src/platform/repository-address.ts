@@ -1,6 +1,5 @@
 // How a project names its repository: `<owner>/<repository>` at the installation's host, or a full address over HTTPS or SSH.
-import { isIP } from 'node:net'
-import { isPublicAddress } from './public-address.ts'
+import { hostRefusal } from './public-address.ts'
 
 export type RepositoryAddress = {
   protocol: 'http:' | 'https:' | 'ssh:'
@@ -74,11 +73,5 @@ export function addressRefusal(repo: string, rules: AddressRules): string | null
   const address = readAddress(repo)
   if (address === null) return /[:@]/.test(repo) ? 'must be an address with a host and a port that exist' : null
   if (rules.production && address.protocol === 'http:') return 'must start with https://, or be an address of SSH'
-  if (rules.webhookAllowPrivate) return null
-  const { hostname } = address
-  const isLocal = hostname === 'localhost' || hostname.endsWith('.localhost')
-  if (isLocal || (isIP(hostname) !== 0 && !isPublicAddress(hostname))) {
-    return 'must not point to a private or local address'
-  }
-  return null
+  return rules.webhookAllowPrivate ? null : hostRefusal(address.hostname)
 }

@@ -18,6 +18,8 @@ const longestHeader = 64 << 10
 const longestName = 4096
 // Of all files together: programs write a few for each. Packed they are nothing, but each takes time.
 const mostAttributes = 1_000_000
+// Folders, and headers that tell the names of files: three or four for each file that a deployment may have.
+const mostOthers = 200_000
 const kinds: Record<string, ArchiveEntry['kind'] | undefined> = {
   '\0': 'file',
   '0': 'file',
@@ -111,11 +113,15 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
   const count = () => {
     if (++attributes > mostAttributes) throw new BadArchive('The files of the archive have too many attributes.')
   }
+  let others = 0
   for (;;) {
     const block = await reader.take(blockBytes)
     if (block.every((byte) => byte === 0)) return
     checkSum(block)
     const flag = String.fromCharCode(block[156]!)
+    if ('5xgLK'.includes(flag) && ++others > mostOthers) {
+      throw new BadArchive('The archive has too many folders, or headers without a file.')
+    }
     const ownSize = number(block, 124, 12)
     if ('xgLK'.includes(flag)) {
       if (ownSize > ('LK'.includes(flag) ? longestName : longestHeader)) throw nameTooLong()

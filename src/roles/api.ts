@@ -4,6 +4,7 @@ import type { Server } from 'node:tls'
 import { buildApp } from '../api/app.ts'
 import { createDiscovery } from '../engines/discovery/index.ts'
 import { refuseOnceReplaced } from '../platform/draining.ts'
+import { createSelfRequest } from '../platform/self-request.ts'
 import { writeQuotaDefaults } from '../services/accounts/quotas.ts'
 import { createZoneWork } from '../services/dns/zone-work.ts'
 import { continueLog } from '../services/events/events.ts'
@@ -44,6 +45,9 @@ export async function openApi(shared: Shared, closing: Closing): Promise<void> {
   shared.connectionShares.guard(app.server)
   await app.listen({ host: config.host, port: config.port })
   if (tls) closing.add(tickets.follow((key) => (app.server as unknown as Server).setTicketKeys(key)))
+  const answers = createSelfRequest(app.server, { encrypted: tls !== undefined })
+  const silent = 'The API has not answered a request of its own yet.'
+  shared.health.add('api', async () => ((await answers()) ? null : silent), ['api'])
   closing.add(() => drained(app.close(), () => app.server.closeAllConnections()))
 }
 

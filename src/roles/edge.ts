@@ -1,5 +1,5 @@
 // The edge role: serves deployments by host name over HTTP and HTTPS.
-import { createEdge } from '../engines/edge/index.ts'
+import { createEdge, openSwitches } from '../engines/edge/index.ts'
 import { openBalancer, type Runner } from '../engines/servers/index.ts'
 import { ownNames } from '../platform/own-names.ts'
 import { readYielded } from '../services/projects/labels.ts'
@@ -9,9 +9,15 @@ import type { Shared } from './shared.ts'
 /** `runner` is the one of this process, whose instances need no network. */
 export async function openEdge(shared: Shared, node: string, runner: Runner | null, closing: Closing): Promise<void> {
   const servers = await openBalancer(shared, node, runner)
-  const edge = createEdge({ ...shared, servers })
+  // A worker process of the node is an edge of its own.
+  const self = { id: `${node}/${process.pid}`, name: shared.config.nodeName }
+  const switches = await openSwitches({ ...shared, edge: self })
+  closing.add(() => switches.close())
+  const edge = createEdge({ ...shared, servers, onShown: switches.shown })
   await edge.listen()
   closing.add(() => edge.close())
+  const silent = 'The edge has not answered a request of its own yet.'
+  shared.health.add('edge', async () => ((await edge.answers()) ? null : silent), ['edge'])
   void shared.migrated
     .then(() => warnOfYielded(shared))
     .catch((err) => shared.log.warn({ err }, 'the hosts that projects gave up could not be read'))

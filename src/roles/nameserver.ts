@@ -7,7 +7,7 @@ import type { Shared } from './shared.ts'
 
 /** `alone`: without other roles in this process. */
 export async function openNameserver(shared: Shared, closing: Closing, alone: boolean): Promise<void> {
-  const { config, db, log, registry } = shared
+  const { config, db, health, log, registry } = shared
   const { nameserverTsig: key, nameserverSecondaries: secondaries } = config
   const onKeyUsed = (id: string) =>
     void noteKeyUse(db, id).catch((err) => log.warn({ err }, 'the use of a key could not be noted'))
@@ -22,4 +22,6 @@ export async function openNameserver(shared: Shared, closing: Closing, alone: bo
   })
   await nameserver.listen()
   closing.add(() => nameserver.close())
+  const silent = 'The nameserver has not answered a query of its own yet.'
+  health.add('nameserver', async () => ((await nameserver.answers()) ? null : silent), ['nameserver'])
 }

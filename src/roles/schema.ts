@@ -21,9 +21,17 @@ export function createSchema(url: string, { migrates, log, signal }: SchemaOptio
   let missing: string[] = []
 
   async function attempt(): Promise<boolean> {
-    if (migrates) await migrate(url)
+    if (migrates) await apply()
     else missing = await missingMigrations(url)
     return missing.length === 0
+  }
+
+  async function apply(): Promise<void> {
+    const startedMs = performance.now()
+    const { length } = await migrate(url)
+    if (length === 0) return
+    const durationMs = Math.round(performance.now() - startedMs)
+    log.info({ migrations: length, durationMs }, `applied ${count(length)} to the database`)
   }
 
   async function prepareLater(): Promise<void> {
@@ -60,6 +68,7 @@ export function createSchema(url: string, { migrates, log, signal }: SchemaOptio
 
 /** What to do about migrations that are missing, in one sentence. */
 export function lacks(missing: readonly string[]): string {
-  const count = missing.length === 1 ? '1 migration' : `${missing.length} migrations`
-  return `The schema of the database is older than this version, by ${count} from ${missing[0]} on: run \`berth migrate\`.`
+  return `The schema of the database is older than this version, by ${count(missing.length)} from ${missing[0]} on: run \`berth migrate\`.`
 }
+
+const count = (migrations: number) => (migrations === 1 ? '1 migration' : `${migrations} migrations`)

@@ -83,6 +83,7 @@ export async function openShared(
   const notifications = await listen(postgres.url, log, away)
   closing.add(() => notifications.close())
   health.add('database', readiness.check, needDatabase)
+  health.add('changes', readiness.changes, [])
   health.add('notifications', notificationsReadiness(notifications), needDatabase)
   const localRepositories = config.production ? null : join(config.dataDir, 'repos')
   const reach = createReach(config)

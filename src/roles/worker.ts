@@ -9,7 +9,7 @@ import { createMailHandlers } from '../engines/mail/index.ts'
 import { createAliasHandler } from '../engines/nameserver/index.ts'
 import { createProofs } from '../engines/servers/index.ts'
 import { createStatusHandler } from '../engines/statuses/index.ts'
-import { createStorage } from '../engines/storage/index.ts'
+import { createPurgeHandler, createStorage } from '../engines/storage/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
 import type { Taking } from '../jobs/taking.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
@@ -43,6 +43,7 @@ export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Pr
     status: createStatusHandler(deps),
     ...createMailHandlers(deps),
     cron: createCronHandler(deps),
+    purge: createPurgeHandler(db),
   }
   closing.add(() => issuer.close())
   const worker = startWorker(db, notifications, log, handlers)

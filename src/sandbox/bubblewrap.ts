@@ -1,8 +1,8 @@
 // The driver for production: bubblewrap runs every command in its own namespaces.
 
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { access, chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { access, chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startCleanup } from './cleanup.ts'
@@ -12,7 +12,7 @@ import { inheritedDescriptors } from './descriptors.ts'
 import { duIn } from './disk.ts'
 import { FORWARDER } from './forwarder.ts'
 import { openLoopback } from './loopback.ts'
-import { ETC, systemMounts } from './mounts.ts'
+import { BOOT_ID, ETC, hidingMounts, idleStat, NOTHING, STAT, systemMounts } from './mounts.ts'
 import type { SandboxOptions } from './options.ts'
 import { deviceRemedy, remedyOf } from './remedy.ts'
 import { type Host, runInBubblewrap } from './run.ts'
@@ -51,6 +51,7 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
     resolvers: options.resolvers ?? [],
     tools: await findTools(options.searchPath),
     system,
+    hiding: await hidingMounts(join(runDirectory, 'etc')),
     loopback: options.forwardConnections ? null : await openLoopback(),
     du: duIn(bwrap, system, root),
     inherited: inheritedDescriptors(),
@@ -78,7 +79,8 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
     if (!enterable) host.loopback = null
     if (networkFault !== null) host.namespaces = null
     const fault = 'missing' in network ? network.missing : networkFault
-    return { driver: 'bubblewrap', warning: warningOf(host, fault), run, makeDirectory, close }
+    const warning = warningOf(host, fault)
+    return { driver: 'bubblewrap', warning, tellsOutOfMemory: groups !== undefined, run, makeDirectory, close }
   } catch (error) {
     await close()
     throw error
@@ -93,6 +95,10 @@ async function makeRunDirectory(parent: string): Promise<string> {
   await chmod(directory, 0o711)
   for (const name of ['etc', 'stage']) await mkdir(join(directory, name), { mode: 0o755 })
   for (const [name, text] of Object.entries(ETC)) await writeFile(join(directory, 'etc', name), text, { mode: 0o644 })
+  await mkdir(join(directory, 'etc', NOTHING.directory), { mode: 0o755 })
+  const stat = idleStat(await readFile('/proc/stat', 'utf8'))
+  const shown = { [NOTHING.file]: '', [BOOT_ID]: `${randomUUID()}\n`, [STAT]: stat }
+  for (const [name, text] of Object.entries(shown)) await writeFile(join(directory, 'etc', name), text, { mode: 0o644 })
   await writeFile(join(directory, 'forwarder.cjs'), FORWARDER, { mode: 0o644 })
   return directory
 }

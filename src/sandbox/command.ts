@@ -6,6 +6,8 @@ export type Sandbox = {
   readonly driver: 'bubblewrap' | 'none'
   /** What this machine cannot enforce, one sentence each, for the log; null when everything is enforced. */
   readonly warning: string | null
+  /** Whether a command that had no memory left is told from one that was killed. */
+  readonly tellsOutOfMemory: boolean
   run(command: SandboxedCommand): SandboxedProcess
   /** Makes an empty directory that commands may write to; its parents exist and are the host's own. */
   makeDirectory(path: string): Promise<void>
@@ -93,7 +95,10 @@ export type StopReason = 'timeout' | 'memory' | 'killed' | 'disk'
 export type Exit = { code: number | null; signal: NodeJS.Signals | null; reason: 'exit' | StopReason }
 
 export type SandboxedProcess = {
-  /** Settles when the last process is gone; rejects with SandboxError when the command could not be started. */
+  /**
+   * Settles when the last process is gone; rejects with SandboxError when the command could not be started, and with
+   * SandboxLost when the machine ended it.
+   */
   exited: Promise<Exit>
   /** Null without `listen`, or if the command ended at once. Known before the command listens. */
   connect: Promise<Connect | null>
@@ -104,6 +109,11 @@ export type SandboxedProcess = {
 /** The sandbox failed, not the command in it. */
 export class SandboxError extends Error {
   override name = 'SandboxError'
+}
+
+/** The command ran, and ended by neither its own doing nor its limits. */
+export class SandboxLost extends SandboxError {
+  override name = 'SandboxLost'
 }
 
 /** Time between SIGTERM and SIGKILL. */

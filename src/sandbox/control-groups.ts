@@ -14,7 +14,8 @@ export type ControlGroups = {
 export type ControlGroup = {
   /** A process that writes 0 into each of these joins the group, with all its later children. */
   entrances: string[]
-  ranOutOfMemory(): Promise<boolean>
+  /** What ran out of memory when the kernel ended a process of the group: the group, or the machine around it. */
+  outOfMemory(): Promise<'group' | 'machine' | null>
   /** Kills all processes in the group. */
   remove(): Promise<void>
 }
@@ -25,6 +26,8 @@ type Hierarchy = { directory: string; settings(limits: Limits): Setting[] }
 const BELOW = 'berth'
 const PERIOD_US = 100_000
 const REMOVE_TIMEOUT_MS = 5000
+/** The most that a process asks for at once. */
+const HUGE_PAGE = 2 << 20
 const bytes = (megabytes: number) => String(Math.round(megabytes * 1024 * 1024))
 const quota = (cpus: number) => Math.round(cpus * PERIOD_US)
 
@@ -159,11 +162,7 @@ async function createGroup(hierarchies: Hierarchy[], name: string, limits: Limit
   const directories = hierarchies.map(({ directory }) => join(directory, name))
   const group: ControlGroup = {
     entrances: directories.map((directory) => join(directory, 'cgroup.procs')),
-    async ranOutOfMemory() {
-      const files = directories.flatMap((one) => [join(one, 'memory.events'), join(one, 'memory.oom_control')])
-      const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))
-      return texts.some((text) => /^oom_kill [1-9]/m.test(text))
-    },
+    outOfMemory: () => outOfMemory(directories),
     remove: () => removeGroup(directories),
   }
   try {
@@ -179,6 +178,25 @@ async function createGroup(hierarchies: Hierarchy[], name: string, limits: Limit
     throw new SandboxError(`The limits of ${name} could not be set: ${(error as Error).message}`)
   }
   return group
+}
+
+/**
+ * The kernel counts each process that it kills in the group of that process, whatever ran out of memory: the group, one
+ * above it, or the machine. Version 2 also counts how often the group itself did. Version 1 only shows whether the group
+ * ever reached its limit, which cached files do too: then we assume it was the group. (memory.failcnt stays 0 in Linux
+ * 6.18.)
+ */
+async function outOfMemory(directories: string[]): Promise<'group' | 'machine' | null> {
+  const read = async (name: string) => {
+    const files = directories.map((one) => readFile(join(one, name), 'utf8').catch(() => ''))
+    return (await Promise.all(files)).join('')
+  }
+  const hasKilled = (text: string) => /^oom_kill [1-9]/m.test(text)
+  const events = await read('memory.events')
+  if (hasKilled(events)) return /^oom [1-9]/m.test(events) ? 'group' : 'machine'
+  if (!hasKilled(await read('memory.oom_control'))) return null
+  const [most, limit] = await Promise.all([read('memory.max_usage_in_bytes'), read('memory.limit_in_bytes')])
+  return Number(most) > Number(limit) - HUGE_PAGE ? 'group' : 'machine'
 }
 
 async function removeGroup(directories: string[]): Promise<void> {

@@ -31,6 +31,77 @@ export const ETC = {
   'resolv.conf': 'nameserver 127.0.0.1\n',
 }
 
+/** Written instead of the id of the host's boot, which tells builds of one machine from those of another. */
+export const BOOT_ID = 'boot-id'
+/** An empty file and an empty directory, which hide what is below /proc. */
+export const NOTHING = { file: 'nothing', directory: 'nowhere' }
+
+/** Written instead of what the processors of the host have done, which tells when neighbours work. */
+export const STAT = 'stat'
+
+/** A /proc/stat with the same processors, none of which has done anything: programs count them there. */
+export function idleStat(text: string): string {
+  const idle = text.split('\n').map((line) => {
+    const [name = '', ...numbers] = line.split(' ')
+    if (name === 'btime' || name === '') return line
+    return [name, ...numbers.slice(0, 11).map((number) => (number === '' ? '' : '0'))].join(' ')
+  })
+  return idle.join('\n')
+}
+
+// What the kernel tells everybody about the host: its boot parameters, keyrings, addresses, disks, timers and drivers,
+// and how busy it is in detail. Container engines hide much the same. What programs need stays: cpuinfo, version and
+// most of /proc/sys; so do meminfo, loadavg and uptime, because sysinfo(2) tells the same.
+const HIDDEN_FILES = [
+  ...[
+    'cmdline',
+    'config.gz',
+    'keys',
+    'key-users',
+    'modules',
+    'kallsyms',
+    'iomem',
+    'ioports',
+    'vmallocinfo',
+    'interrupts',
+    'softirqs',
+    'vmstat',
+    'zoneinfo',
+    'buddyinfo',
+    'schedstat',
+  ],
+  ...[
+    'timer_list',
+    'timer_stats',
+    'sched_debug',
+    'latency_stats',
+    'diskstats',
+    'partitions',
+    'swaps',
+    'mdstat',
+    'locks',
+  ],
+  ...['sys/kernel/core_pattern', 'sys/fs/file-nr', 'sys/fs/inode-nr', 'sys/fs/inode-state', 'sys/fs/dentry-state'],
+]
+const HIDDEN_DIRECTORIES = ['acpi', 'asound', 'bus', 'driver', 'fs', 'irq', 'pressure', 'scsi']
+
+/** Mounts over parts of /proc, for after it is mounted; `from` is the directory with what is shown instead. */
+export async function hidingMounts(from: string): Promise<string[]> {
+  const shown = [
+    ...HIDDEN_FILES.map((name) => [name, NOTHING.file] as const),
+    ...HIDDEN_DIRECTORIES.map((name) => [name, NOTHING.directory] as const),
+    ['sys/kernel/random/boot_id', BOOT_ID] as const,
+    ['stat', STAT] as const,
+  ]
+  const found: string[] = []
+  for (const [name, source] of shown) {
+    const path = join('/proc', name)
+    // Not every kernel has them all, and nothing can be made in /proc.
+    if (await stat(path).catch(() => undefined)) found.push('--ro-bind', join(from, source), path)
+  }
+  return found
+}
+
 /** Names in /etc, with the files above. */
 export function etcFiles(names: boolean): Record<string, keyof typeof ETC> {
   const always = { passwd: 'passwd', group: 'group', hosts: 'hosts' } as const

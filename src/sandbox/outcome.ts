@@ -5,7 +5,7 @@ import { constants } from 'node:os'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { onAbort } from '../platform/abort.ts'
-import { type Exit, GRACE_MS, SandboxError, type SandboxedCommand, type StopReason } from './command.ts'
+import { type Exit, GRACE_MS, SandboxError, type SandboxedCommand, SandboxLost, type StopReason } from './command.ts'
 import type { ControlGroup } from './control-groups.ts'
 import type { DiskWatch } from './disk.ts'
 import type { Launched } from './launcher.ts'
@@ -50,7 +50,11 @@ export async function outcome(
     // After our SIGKILL, bubblewrap may still have reported an exit code, which is ignored.
     const code = forced ? null : (launched.exitCode() ?? null)
     if (stop.signal.aborted) return exit(code, stop.signal.reason)
-    if (code !== 0 && (await group?.ranOutOfMemory())) return exit(code, 'memory')
+    const out = code === 0 ? null : await group?.outOfMemory()
+    if (out === 'machine') throw new SandboxLost('the machine ran out of memory')
+    if (out === 'group') return exit(code, 'memory')
+    // Nobody in the sandbox can do that.
+    if (code === null && child.signalCode === 'SIGKILL') throw new SandboxLost('its sandbox was killed from outside')
     if (code === null) throw new SandboxError(`The sandbox could not be started: ${errorOutput.trim() || 'no output'}`)
     if (code !== 0 && (await disk?.exceeded())) return exit(code, 'disk')
     return exit(code, 'exit')

@@ -26,6 +26,8 @@ import type { Tools } from './tools.ts'
 export type Host = NetworkHost & {
   bwrap: string
   runDirectory: string
+  /** Mounts over what /proc tells of the host. */
+  hiding: string[]
   groups: ControlGroups | undefined
   tools: Tools
   system: string[]
@@ -143,7 +145,7 @@ async function execute(
     if (network?.resolverSocket) options.push('--ro-bind', network.resolverSocket, RESOLVER_INSIDE)
     if (plan) options.push('--ro-bind', join(host.runDirectory, 'forwarder.cjs'), FORWARDER_INSIDE)
     else for (const [key, value] of Object.entries(environment)) options.push('--setenv', key, value)
-    options.push(...mounts.arguments)
+    options.push(...mounts.arguments, ...host.hiding)
     refuseNul(options, command.argv)
 
     const inner = plan ? [host.tools.node, FORWARDER_INSIDE] : command.argv

@@ -14,6 +14,11 @@ export const ABSENT = calls({
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
   clone3: [435, 435],
+  // Handles of processes: Go and others use them where they are, and process ids otherwise.
+  pidfd_open: [434, 434],
+  pidfd_getfd: [438, 438],
+  // Some kernels are built without it; segments of 16 bits have been a way into the kernel more than once.
+  modify_ldt: [154, null],
 })
 
 /**
@@ -42,6 +47,11 @@ export const REFUSED = calls({
   perf_event_open: [298, 241],
   userfaultfd: [323, 282],
   fanotify_init: [300, 262],
+  // Reading and steering other processes, which a debugger needs and no build does.
+  ptrace: [101, 117],
+  process_vm_readv: [310, 270],
+  process_vm_writev: [311, 271],
+  kcmp: [312, 272],
   // Keyrings belong to a user of the host, not to a sandbox.
   add_key: [248, 217],
   request_key: [249, 218],
@@ -89,16 +99,19 @@ export const CHECKED = calls({ clone: [56, 220], ioctl: [16, 29], socket: [41, 1
 const NEW_NAMESPACES = 0x7e02_0000
 // TIOCSTI and TIOCLINUX put characters into the input of a terminal, where the shell outside would run them.
 const TERMINAL_INPUT = [0x5412, 0x541c]
-// Unix, IPv4, IPv6 and netlink (getifaddrs). Of the others AF_VSOCK reaches the host of a virtual machine from every
+// Unix, IPv4, IPv6 and netlink. Of the others AF_VSOCK reaches the host of a virtual machine from every
 // network namespace, AF_ALG and the rare protocols load kernel modules.
-const SOCKET_FAMILIES = [1, 2, 10, 16]
+const SOCKET_FAMILIES = [1, 2, 10]
+// Of netlink only routes, which getifaddrs reads. The others, such as XFRM and netfilter, configure the kernel, and bugs
+// in them have made processes root that were it in no namespace but their own.
+const [NETLINK, NETLINK_ROUTE] = [16, 0]
 // Linux, PER_LINUX32, UNAME26, both, and the query. Others turn memory protection off.
 const PERSONALITIES = [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff]
 
 const AUDIT_ARCHITECTURE = { x64: 0xc000_003e, arm64: 0xc000_00b7 }
 /** From this number on, x86-64 calls are those of the x32 ABI. */
 const X32 = 0x4000_0000
-const ERRNO = { EPERM: 1, ENOSYS: 38, EOPNOTSUPP: 95, EAFNOSUPPORT: 97 }
+const ERRNO = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EOPNOTSUPP: 95, EAFNOSUPPORT: 97 }
 const ALLOW = 0x7fff_0000
 const KILL_PROCESS = 0x8000_0000
 
@@ -131,12 +144,6 @@ export function seccompFilter(arch: string = process.arch): Buffer | null {
     const number = numbers[arch]
     return number === null ? [] : when(EQUAL, number, block)
   }
-  const only = (name: string, index: number, values: number[], errno: keyof typeof ERRNO) =>
-    call(CHECKED[name]!, [
-      load(argument(index)),
-      ...values.flatMap((value) => when(EQUAL, value, [answer(ALLOW)])),
-      refuse(errno),
-    ])
   return assemble([
     load(ARCHITECTURE),
     { code: EQUAL, yes: 1, no: 0, k: AUDIT_ARCHITECTURE[arch] },
@@ -152,8 +159,21 @@ export function seccompFilter(arch: string = process.arch): Buffer | null {
       ...TERMINAL_INPUT.flatMap((request) => when(EQUAL, request, [refuse('EPERM')])),
       answer(ALLOW),
     ]),
-    ...only('socket', 0, SOCKET_FAMILIES, 'EAFNOSUPPORT'),
-    ...only('personality', 0, PERSONALITIES, 'EPERM'),
+    ...call(CHECKED.socket!, [
+      load(argument(0)),
+      ...SOCKET_FAMILIES.flatMap((family) => when(EQUAL, family, [answer(ALLOW)])),
+      ...when(EQUAL, NETLINK, [
+        load(argument(2)),
+        ...when(EQUAL, NETLINK_ROUTE, [answer(ALLOW)]),
+        refuse('EPROTONOSUPPORT'),
+      ]),
+      refuse('EAFNOSUPPORT'),
+    ]),
+    ...call(CHECKED.personality!, [
+      load(argument(0)),
+      ...PERSONALITIES.flatMap((persona) => when(EQUAL, persona, [answer(ALLOW)])),
+      refuse('EPERM'),
+    ]),
     answer(ALLOW),
   ])
 }

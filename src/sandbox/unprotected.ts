@@ -36,6 +36,7 @@ export async function openUnprotected(options: SandboxOptions, cause: string): P
   const containment = await openContainment(options)
   return {
     driver: 'none',
+    tellsOutOfMemory: false,
     warning: `Commands run without a sandbox, with all rights of this server; for development only. ${cause} ${containment.note}`,
     run(command) {
       const started = start(options, containment, command)

@@ -16,6 +16,7 @@ import * as oidc from './oidc.ts'
 import * as operator from './operator.ts'
 import * as operatorDomains from './operator-domains.ts'
 import * as people from './people.ts'
+import * as production from './production.ts'
 import * as projectSettings from './project-settings.ts'
 import * as projects from './projects.ts'
 import * as pushHooks from './push-hooks.ts'
@@ -51,6 +52,7 @@ const files = [
     oidc,
     operator,
     operatorDomains,
+    production,
     projectSettings,
     projects,
   ],

@@ -77,7 +77,12 @@ export const timeQuery = {
 
 export const pageQuery = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'How many items at most' })),
-  cursor: Type.Optional(Type.String({ maxLength: 2000, description: 'nextCursor of the page before' })),
+  cursor: Type.Optional(
+    Type.String({
+      maxLength: 2000,
+      description: '`nextCursor` of the page before, or a `latestCursor` kept from earlier',
+    }),
+  ),
   order: Type.Optional(Choice(['asc', 'desc'] as const, { description: 'Direction of the list' })),
 }
 
@@ -89,10 +94,13 @@ export function ListQuery<T extends TProperties>(filters: T) {
 export const pageEnd = {
   hasMore: Type.Boolean({ description: 'Whether there is a next page now' }),
   nextCursor: Nullable(
+    Type.String({ description: 'Pass it as `cursor` to read the next page. Null on the last page' }),
+  ),
+  latestCursor: Nullable(
     Type.String({
       description:
-        'Pass it on as cursor. The last page has one too: kept, it finds what is added behind it later. Null if nothing ' +
-        'was ever listed',
+        'For pollers: where this page ends, also on the last page. Keep it and pass it as `cursor` later to read only ' +
+        'what was added since. Null for lists read newest first, and until something was listed',
     }),
   ),
 }

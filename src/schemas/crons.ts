@@ -1,6 +1,6 @@
 // Crons: what the platform calls on a schedule, and what came of it.
 import { Type } from '@sinclair/typebox'
-import { Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, Timestamp } from './common.ts'
+import { Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, pageEnd, Timestamp } from './common.ts'
 import { ProjectParams } from './projects.ts'
 
 export const cronOutcomes = ['running', 'ok', 'failed', 'skipped'] as const
@@ -54,8 +54,8 @@ export const Cron = Type.Object(
 )
 
 export const CronList = Type.Object(
-  { crons: Type.Array(Named(Cron)) },
-  { $id: 'CronList', description: 'All crons of the project, in the order of its settings' },
+  { crons: Type.Array(Named(Cron)), ...pageEnd },
+  { $id: 'CronList', description: 'All crons of the project on one page, in the order of its settings' },
 )
 
 export const CronParams = Type.Object({

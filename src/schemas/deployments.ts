@@ -55,7 +55,17 @@ export const DeploymentErrorCode = Choice([...failureCodes, 'account_suspended']
 export const DeploymentError = Type.Object(
   {
     code: Named(DeploymentErrorCode),
-    message: Type.String({ description: 'For server_unhealthy with the last lines that the server printed' }),
+    message: Type.String({ description: 'What failed, and the line of its output that says why, if there is one' }),
+    excerpt: Nullable(
+      Type.String({ description: 'That line with some around it; null if its output does not say why it failed' }),
+    ),
+    logLine: Nullable(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'Number (`seq`) of that line in the log. A stream opened with `Last-Event-ID` one below begins there',
+      }),
+    ),
   },
   { $id: 'DeploymentError', description: 'Why a deployment ended in ERROR, or was canceled by the platform' },
 )
@@ -79,6 +89,13 @@ export const DetectedFramework = Type.Object(
     output: Type.String({ description: 'Folder that is published; . for a server' }),
     kind: Choice(['files', 'server'] as const),
     startCommand: Nullable(Type.String({ description: 'How the server is started; null for files' })),
+    spaFallback: Type.Optional(
+      Type.Boolean({
+        description:
+          'A single-page app: unknown paths that accept HTML get index.html, unless `spaFallback` of the project says ' +
+          'something else. Never where the site has a 404.html',
+      }),
+    ),
     because: Type.Array(Type.String(), { description: 'Why, in sentences' }),
   },
   {
@@ -93,6 +110,7 @@ export const DetectedFramework = Type.Object(
         output: '.',
         kind: 'server',
         startCommand: 'npm start',
+        spaFallback: false,
         because: ['package.json depends on next.'],
       },
     ],
@@ -103,6 +121,7 @@ export const DetectedFramework = Type.Object(
 export const warningCodes = [
   'rule_ignored',
   'file_ignored',
+  'file_withheld',
   'several_lockfiles',
   'lockfile_outdated',
   'node_version_unsupported',
@@ -136,11 +155,16 @@ export const Deployment = Type.Object(
     createdAt: Timestamp,
     readyAt: Nullable(Timestamp),
     finishedAt: Nullable(Timestamp),
-    error: Type.Unsafe<{ code: string; message: string } | null>({
+    error: Type.Unsafe<{ code: string; message: string; excerpt: string | null; logLine: number | null } | null>({
       anyOf: [Type.Ref('DeploymentError'), { type: 'null' }],
     }),
     source: Choice(deploymentSources),
     current: Type.Boolean({ description: 'Serves the production address now' }),
+    pinned: Nullable(
+      Type.String({
+        description: 'dpl_…: what production of the project is pinned to, so that no other takes over when it is READY',
+      }),
+    ),
     startedAt: Nullable(Type.String({ format: 'date-time', description: 'When its build began; null while it waits' })),
     queuePosition: Nullable(
       Type.Integer({
@@ -150,6 +174,7 @@ export const Deployment = Type.Object(
           'Null once it has started, in events, and in answers to changes',
       }),
     ),
+    commitSha: Nullable(Type.String({ description: 'Whole hash of the commit; null where `commit` is empty' })),
     commitMessage: Nullable(
       Type.String({ description: 'First line of the commit’s message, shortened; null until it is cloned' }),
     ),
@@ -184,8 +209,10 @@ export const Deployment = Type.Object(
         error: null,
         source: 'api',
         current: false,
+        pinned: null,
         startedAt: null,
         queuePosition: null,
+        commitSha: '4f2a9c1d0b7e6853f4a2c19d8e7b60534f2a9c1d',
         commitMessage: null,
         files: null,
         bytes: null,
@@ -232,9 +259,17 @@ export const CreateDeployment = Body(
 
 /** What the address says of a deployment whose body is an archive. */
 export const ArchiveQuery = Body({
-  project: Type.Optional({ ...ProjectKey, description: `With an archive: ${ProjectKey.description}` }),
-  production: Type.Optional(Type.Boolean({ description: 'With an archive: as in the JSON body' })),
-  prebuilt: Type.Optional(Type.Boolean({ description: 'With an archive: the files are published as they are' })),
+  project: ProjectKey,
+  production: Type.Optional(Type.Boolean({ description: 'Production serves it when it is READY' })),
+  prebuilt: Type.Optional(Type.Boolean({ description: 'The files are published as they are; nothing is built' })),
+})
+
+const oldForm = { deprecated: true, description: 'With an archive: use `POST /deployments/archive`' }
+
+export const OldArchiveQuery = Body({
+  project: Type.Optional({ ...ProjectKey, ...oldForm }),
+  production: Type.Optional(Type.Boolean(oldForm)),
+  prebuilt: Type.Optional(Type.Boolean(oldForm)),
 })
 
 export const PromoteDeployment = OptionalBody(
@@ -371,5 +406,10 @@ export const LogQuery = Body({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'How many lines at most' }),
   ),
-  cursor: Type.Optional(Type.String({ maxLength: 2000, description: 'nextCursor of the page before' })),
+  cursor: Type.Optional(
+    Type.String({
+      maxLength: 2000,
+      description: '`nextCursor` of the page before, or a `latestCursor` kept from earlier',
+    }),
+  ),
 })

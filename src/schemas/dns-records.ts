@@ -112,7 +112,17 @@ export const DnsRecordQuery = ListQuery({
   name: Type.Optional(Type.String({ minLength: 1, maxLength: 1020, description: 'Records of this name only' })),
 })
 
+const wait = Type.Optional(
+  Type.Literal('served', {
+    description:
+      'Hold the answer until both nameservers answer with the change, ten seconds at most; Zone-Served tells whether they do',
+  }),
+)
+
+export const ServedQuery = Body({ wait })
+
 export const DryRunQuery = Body({
+  wait,
   dryRun: Type.Optional(Type.Boolean({ default: false, description: 'Tell what would change, and change nothing' })),
 })
 

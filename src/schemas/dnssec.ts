@@ -37,6 +37,19 @@ export const DsRecord = Type.Object(
   { $id: 'DsRecord', description: 'A DS record to set at the registrar, as text and field by field' },
 )
 
+// A provider has two or three; each makes the answer with the keys longer.
+const maxForeignKeys = 8
+const maxForeignKeyCharacters = 1_000
+
+export const ForeignKey = Type.Object(
+  {
+    dnskey: Type.String({ description: 'The value of the DNSKEY record' }),
+    keyTag: Type.Integer(),
+    ds: Nullable(Type.String({ description: 'The value of its DS record; null for a key with flags 256' })),
+  },
+  { $id: 'ForeignKey', description: 'A key of another provider that signs the zone too' },
+)
+
 export const ParentDs = Type.Object(
   {
     checkedAt: Nullable({ ...Timestamp, description: 'When the servers of the parent were asked last' }),
@@ -73,9 +86,10 @@ const example = {
     },
   ],
   dnskey: ['257 3 13 GojIhhXUN/u4v54ZQqGSnyhWJwaubCvTmeexv7bR6edbkrSqQpF64cYbcB7wNcP+e+MAnLr+Wi9xMWyQLc8NAA=='],
+  foreignKeys: [],
   parent: { checkedAt: '2026-11-22T10:43:10.000Z', ds: [], matches: false },
   nextCheckAt: '2026-11-22T10:43:20.000Z',
-  reason: 'The zone is signed. Set the DS record in `ds` at the registrar of example.com; it is noticed by itself.',
+  reason: 'The zone is signed. Set the DS record in `ds` at the registrar of example.com; Berth finds it there.',
 }
 
 export const Dnssec = Type.Object(
@@ -93,7 +107,12 @@ export const Dnssec = Type.Object(
       description: 'What belongs at the parent; in the state signing not before the time in `reason`',
     }),
     dnskey: Type.Array(Type.String(), {
-      description: 'The keys as values of DNSKEY records, for registrars that make the DS themselves',
+      description:
+        'The keys as values of DNSKEY records, for registrars that make the DS themselves, and for another provider that ' +
+        'signs the zone too',
+    }),
+    foreignKeys: Type.Array(Named(ForeignKey), {
+      description: 'Keys of another provider in the set of keys that we sign',
     }),
     parent: Named(ParentDs),
     nextCheckAt: Nullable({ ...Timestamp, description: 'When the parent is asked next' }),
@@ -108,4 +127,28 @@ export const PutDnssec = Body(
     denial: Type.Optional(Denial),
   },
   { $id: 'PutDnssec', examples: [{ enabled: true, denial: 'nsec' }] },
+)
+
+export const ForeignKeys = Type.Object(
+  { keys: Type.Array(Named(ForeignKey)) },
+  { $id: 'ForeignKeys', description: 'The keys of another provider in the set of keys that we sign' },
+)
+
+export const PutForeignKeys = Body(
+  {
+    keys: Type.Array(
+      Type.String({
+        minLength: 1,
+        maxLength: maxForeignKeyCharacters,
+        description: 'The value of a DNSKEY record: flags, protocol 3, algorithm, and the key in base64',
+      }),
+      { maxItems: maxForeignKeys, description: 'All keys of the other provider; an empty list removes them' },
+    ),
+  },
+  {
+    $id: 'PutForeignKeys',
+    examples: [
+      { keys: ['256 3 13 GojIhhXUN/u4v54ZQqGSnyhWJwaubCvTmeexv7bR6edbkrSqQpF64cYbcB7wNcP+e+MAnLr+Wi9xMWyQLc8NAA=='] },
+    ],
+  },
 )

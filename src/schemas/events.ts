@@ -13,6 +13,7 @@ export const eventGroups = [
       'deployment.error',
       'deployment.canceled',
       'deployment.promoted',
+      'deployment.served',
       'deployment.deleted',
     ],
   },

@@ -36,8 +36,18 @@ export const ProjectSettings = Type.Object(
     installCommand: Nullable(Type.String({ description: 'null: by the lockfile' })),
     buildCommand: Nullable(Type.String({ description: 'null: by the build script, else by the framework' })),
     outputDirectory: Nullable(Type.String({ description: 'null: by the framework' })),
-    spaFallback: Type.Boolean({ description: 'Unknown paths are answered with index.html' }),
+    spaFallback: Nullable(
+      Type.Boolean({
+        description:
+          'Whether unknown paths that accept HTML are answered with index.html; null: as `detected` of each deployment says',
+      }),
+    ),
     cleanUrls: Type.Boolean({ description: '/about is answered with about.html' }),
+    publishAnyway: Type.Boolean({
+      description:
+        'Private keys, .env files, PHP programs, databases and archives of the source are published too, where nothing ' +
+        'is built; else they are left out, and `warnings` of the deployment name them',
+    }),
     autoDeploy: Type.Boolean({ description: 'A push makes a deployment' }),
     hsts: Type.Boolean({
       description: 'Browsers are told to use only HTTPS at the attached domains for a year from each visit on',
@@ -87,8 +97,9 @@ const settingsFields = {
   installCommand: Type.Optional(OrNull(Command)),
   buildCommand: Type.Optional(OrNull(Command)),
   outputDirectory: Type.Optional(OrNull(Directory)),
-  spaFallback: Type.Optional(Type.Boolean()),
+  spaFallback: Type.Optional(Nullable(Type.Boolean())),
   cleanUrls: Type.Optional(Type.Boolean()),
+  publishAnyway: Type.Optional(Type.Boolean()),
   autoDeploy: Type.Optional(Type.Boolean()),
   hsts: Type.Optional(Type.Boolean()),
   buildNetwork: Type.Optional(Choice(networks)),

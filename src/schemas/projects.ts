@@ -11,6 +11,7 @@ import {
   Nullable,
   NullableNamed,
   ProjectKey,
+  pageEnd,
   Timestamp,
 } from './common.ts'
 import { ChangeProjectSettings, ProjectSettings } from './project-settings.ts'
@@ -58,8 +59,9 @@ const example = {
     installCommand: null,
     buildCommand: null,
     outputDirectory: null,
-    spaFallback: false,
+    spaFallback: null,
     cleanUrls: true,
+    publishAnyway: false,
     autoDeploy: true,
     hsts: false,
     buildNetwork: 'public',
@@ -73,7 +75,24 @@ const example = {
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
   pinned: null,
+  formerNames: [],
 }
+
+export const AppliedChange = Type.Object(
+  {
+    field: Type.String({ description: 'As in the body of the change, such as settings.buildCommand' }),
+    appliesTo: Choice(['now', 'next start', 'next deployment'] as const, {
+      description:
+        'now: everything that is served and done from now on; next start: servers that start from now on; next ' +
+        'deployment: deployments that are made from now on',
+    }),
+  },
+  {
+    $id: 'AppliedChange',
+    description: 'A changed field of a project, and what the change applies to',
+    examples: [{ field: 'settings.buildCommand', appliesTo: 'next deployment' }],
+  },
+)
 
 export const Project = Type.Object(
   {
@@ -94,7 +113,13 @@ export const Project = Type.Object(
         description: 'Deployment that production stays at while later ones become READY; null: the newest takes over',
       }),
     ),
+    formerNames: Type.Array(Type.String(), {
+      description: 'Names that it had before, the last one last; they still lead to it',
+    }),
     takedown: Type.Optional(NullableNamed(TakedownNotice)),
+    changes: Type.Optional(
+      Type.Array(Named(AppliedChange), { description: 'Only in the response to a change: what it has changed' }),
+    ),
   },
   { $id: 'Project', description: 'A project and its linked repository', examples: [example] },
 )
@@ -105,12 +130,14 @@ const Repo = Type.String({
   description: 'must be <owner>/<repository>, https://<host>/<path>, ssh://git@<host>/<path> or git@<host>:<path>',
 })
 
+const Name = Type.String({
+  pattern: '^[a-z0-9](-?[a-z0-9]){0,39}$',
+  description: 'must be 1 to 40 lower-case letters, digits and single dashes between them',
+})
+
 export const CreateProject = Body(
   {
-    name: Type.String({
-      pattern: '^[a-z0-9](-?[a-z0-9]){0,39}$',
-      description: 'must be 1 to 40 lower-case letters, digits and single dashes between them',
-    }),
+    name: Name,
     framework: Type.Optional(Choice(frameworks, { default: 'auto' })),
     repo: Type.Optional(Repo),
     settings: Type.Optional(ChangeProjectSettings),
@@ -126,6 +153,7 @@ export const CreateProject = Body(
 
 export const ChangeProject = Body(
   {
+    name: Type.Optional(Name),
     framework: Type.Optional(Choice(frameworks)),
     repo: Type.Optional(Repo),
     settings: Type.Optional(ChangeProjectSettings),
@@ -175,8 +203,8 @@ export const Variable = Type.Object(
 )
 
 export const VariableList = Type.Object(
-  { env: Type.Array(Named(Variable)) },
-  { $id: 'VariableList', description: 'All variables of the project' },
+  { env: Type.Array(Named(Variable)), ...pageEnd },
+  { $id: 'VariableList', description: 'All variables of the project on one page' },
 )
 
 export const VariableValues = Type.Object(

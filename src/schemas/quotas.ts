@@ -41,6 +41,11 @@ export const quotas = {
   },
   dnsKeys: { max: 100, what: 'Keys of all zones', cure: 'Delete one that is not used' },
   tokens: { max: 100, what: 'Tokens', cure: 'Revoke one that is not used' },
+  revokedTokens: {
+    max: 1_000,
+    what: 'Revoked tokens that live ones came from',
+    cure: 'Revoke live tokens that came from them',
+  },
   members: {
     max: 100,
     what: 'Members, and invitations that are open',

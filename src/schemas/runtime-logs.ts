@@ -37,7 +37,12 @@ export const RuntimeLogQuery = Body({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: 'How many lines at most' }),
   ),
-  cursor: Type.Optional(Type.String({ maxLength: 2000, description: 'nextCursor of the page before' })),
+  cursor: Type.Optional(
+    Type.String({
+      maxLength: 2000,
+      description: '`nextCursor` of the page before, or a `latestCursor` kept from earlier',
+    }),
+  ),
   since: Type.Optional(Type.String({ format: 'date-time', description: 'Only lines from this time on' })),
   instance: Type.Optional(Type.String({ pattern: '^\\d{1,19}$', description: 'must be the number of an instance' })),
   stream: Type.Optional(Choice(['stdout', 'stderr'] as const)),

@@ -17,6 +17,25 @@ export const LagError = Type.Unsafe<(typeof lagReasons)[number] | null>({
     'its way',
 })
 
+export const SecondaryStatus = Type.Object(
+  {
+    address: Type.String({ description: 'Address and port, as a key of the zone names it in `notify`' }),
+    serial: Nullable(
+      Type.Integer({ description: 'Serial that it served when it was last asked; null when it told none' }),
+    ),
+    behind: Nullable(Type.Integer({ description: 'By how many versions it lags; null when it told no serial' })),
+    current: Type.Boolean({ description: 'Whether that is the serial of the database' }),
+    error: LagError,
+    reason: Nullable(Type.String({ description: 'The same in words' })),
+    since: Nullable({ ...Timestamp, description: 'Since when it lags; null where that is not known' }),
+    checkedAt: Nullable({
+      ...Timestamp,
+      description: 'When it was last asked: after every change until it serves it; null before the first time',
+    }),
+  },
+  { $id: 'SecondaryStatus', description: 'What a secondary of your own serves of a zone' },
+)
+
 export const SecondaryLag = Type.Object(
   {
     domain: Type.String(),

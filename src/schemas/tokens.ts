@@ -104,8 +104,26 @@ const fields = {
   expiresAt: Nullable(Timestamp),
   createdAt: Timestamp,
   parentId: Nullable(
-    Type.String({ description: 'The token that made it, and with which it is revoked; null: none, or not known' }),
+    Type.String({
+      description:
+        'The token that bounds its access and its expiry, and with which it is revoked: the one that created it or took ' +
+        'that one’s place; null: none, or not known',
+    }),
   ),
+  creatorId: Nullable(
+    Type.String({
+      description:
+        'The token that asked for it, and with which it is revoked, whatever has replaced that one since; of those that ' +
+        'rotated themselves before, the first one; null: none, or not known',
+    }),
+  ),
+  lineage: Type.String({
+    description:
+      'Id of the first token of its lineage. A token that was rotated by itself or by what it created shares its lineage ' +
+      'with its successor, and revoking one of a lineage revokes all; after any other rotation the successor has its own',
+  }),
+  replaces: Nullable(Type.String({ description: 'The token that it replaced by a rotation; null: none' })),
+  replacedBy: Nullable(Type.String({ description: 'The token that replaced it last; null: none' })),
   createdBy: Nullable(
     Type.String({ description: 'usr_…, the person who made it, by the console or by a token of theirs; null: nobody' }),
   ),
@@ -122,6 +140,10 @@ const example = {
   expiresAt: null,
   createdAt: '2026-11-14T09:32:00.000Z',
   parentId: 'tok_01jcqk5v8w0gk3xq4t7zc9me',
+  creatorId: 'tok_01jcqk5v8w0gk3xq4t7zc9me',
+  lineage: 'tok_01jcqk7b3n0grz5p9sc6v2x1',
+  replaces: null,
+  replacedBy: null,
   createdBy: 'usr_01jcqk4h2m0grz5p9sc6v2x1',
 }
 
@@ -232,7 +254,10 @@ export const RotateToken = OptionalBody(
         Type.Integer({ minimum: 0, maximum: 604_800, default: 0, description: 'How long the old secret still works' }),
       ),
       revokeChildren: Type.Optional(
-        Type.Boolean({ default: false, description: 'Revokes the tokens that the old one made, and those they made' }),
+        Type.Boolean({
+          default: false,
+          description: 'Revokes all that would be revoked with the old one, such as the tokens that it created',
+        }),
       ),
     },
     { $id: 'RotateToken', examples: [{ overlapSeconds: 3600 }] },

@@ -52,6 +52,7 @@ export const SourceArchive = Type.String({
   $id: 'SourceArchive',
   format: 'binary',
   description: 'A tar archive of the files to deploy, or the same compressed by gzip',
+  examples: ['(a tar archive)'],
 })
 
 export const UploadParams = Type.Object({ sha256: Sha256 })

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, Named, Nullable, Timestamp } from './common.ts'
 import { DnsRecord, DnsRecordType, DnsRecordUpdate, DryRunQuery, PlannedDnsRecord } from './dns-records.ts'
-import { LagError } from './secondaries.ts'
+import { LagError, SecondaryStatus } from './secondaries.ts'
 
 export const highestListedChanges = 500
 
@@ -168,6 +168,10 @@ export const ZoneStatus = Type.Object(
     domain: Type.String(),
     serial: Type.Integer({ description: 'Serial of the zone in the database' }),
     nameservers: Type.Array(Named(NameserverStatus)),
+    secondaries: Type.Array(Named(SecondaryStatus), {
+      description:
+        'Your own secondaries, by the keys of the zone that name them; empty for a token without the whole zone',
+    }),
   },
   {
     $id: 'ZoneStatus',
@@ -194,6 +198,18 @@ export const ZoneStatus = Type.Object(
             error: 'rejected',
             reason: 'It was sent the zone and does not serve it: it refuses something in it. Its log says what.',
             since: '2026-11-16T12:00:00.000Z',
+          },
+        ],
+        secondaries: [
+          {
+            address: '198.51.100.53:53',
+            serial: 7,
+            behind: 0,
+            current: true,
+            error: null,
+            reason: null,
+            since: null,
+            checkedAt: '2026-11-16T12:00:02.000Z',
           },
         ],
       },

@@ -42,6 +42,7 @@ describe('a change that was begun', () => {
     ['POST', '/projects', { name: 'kept', repo: 'a/b' }],
     ['POST', '/webhooks', { url: 'https://receiver.example/kept', events: ['*'] }],
     ['POST', '/deployments?project=theirs&production=true', archive],
+    ['POST', '/deployments/archive?project=theirs&production=true', archive],
     ['PUT', '/projects/theirs/oidc', { issuer: 'https://issuer.example', claims: { sub: 'me' } }],
   ])('by %s %s is not made once its token is revoked or narrowed', async (method, path, body) => {
     await api.newProject('theirs').catch(() => {})
@@ -62,7 +63,7 @@ describe('a change that was begun', () => {
     const body = { settings: { hsts: true } }
     const notFound = { status: 404, code: 'not_found' }
     expect(await hold(token.secret, 'PATCH', `/projects/${other.name}`, body, narrow)).toEqual(notFound)
-    const path = `/deployments?project=${other.name}`
+    const path = `/deployments/archive?project=${other.name}`
     expect(await hold(deploys.secret, 'POST', path, archive, narrowOther)).toEqual(notFound)
   })
 })

@@ -18,6 +18,8 @@ export type Operation = {
   body: { type: string; types: string[]; schema: Schema; examples: unknown[] } | null
   /** Answers 201. */
   created: boolean
+  /** Answers 304 to who has what is read. */
+  single: boolean
   /** Headers that the operation says it heeds, in lower case. */
   headers: string[]
   /** Says that it concerns the whole account, so a token narrowed to projects is refused. */
@@ -86,6 +88,7 @@ export function operationsOf(app: App): Operation[] {
           .map(({ name, required = false, schema }) => ({ name, required, schema: resolved(document, schema) })),
         body: bodyOf(document, described),
         created: '201' in described.responses,
+        single: '304' in described.responses,
         headers: (described.parameters ?? []).filter((one) => one.in === 'header').map((one) => one.name.toLowerCase()),
         accountWide: isAccountWide(document, described),
       })),

@@ -51,7 +51,7 @@ describe.each(changes)('$name', (operation) => {
 })
 
 // Its place in the queue is part of a deployment, and is not known yet when it is made.
-const changesAtOnce = new Set(['createDeployment'])
+const changesAtOnce = new Set(['createDeployment', 'createDeploymentFromArchive'])
 // Messages are read as a list.
 const withoutVersion = new Set(['replyToTicket', 'replyToTicketAsSupport'])
 
@@ -70,6 +70,27 @@ describe.each(makers)('$name', (operation) => {
     const read = await send({ method: 'GET', path: made.headers.location!.slice('/api'.length), token: owner.token })
     expect(read.status).toBe(200)
     if (!changesAtOnce.has(operation.id)) expect(read.headers.etag).toBe(made.headers.etag)
+  })
+})
+
+const reads = operations.filter(({ method }) => method === 'GET')
+// Lists, two of them without pages, and two whose answer is different each time.
+const withoutCopy = reads.filter(({ single, query }) => !single && !query.some(({ name }) => name === 'cursor'))
+
+test('every other resource can be read with If-None-Match', () => {
+  expect(withoutCopy.map(({ id }) => id).sort()).toEqual(['getUpload', 'getZoneStatus', 'listCrons', 'listVariables'])
+})
+
+describe.each(reads.filter(({ single }) => single))('$name', (operation) => {
+  test('answers 304 to who has it, and the whole to who has another version', async () => {
+    const { path } = await world.targetOf(operation, owner)
+    const read = (headers: Record<string, string> = {}) => send({ method: 'GET', path, token: owner.token, headers })
+    const { status, headers, text } = await read()
+    expect(status, text).toBe(200)
+    const again = await read({ 'if-none-match': headers.etag! })
+    expect([again.status, again.text, again.headers.etag]).toEqual([304, '', headers.etag])
+    expect((await read({ 'if-none-match': `W/${headers.etag}` })).status).toBe(304)
+    expect((await read({ 'if-none-match': '"other"' })).status).toBe(200)
   })
 })
 

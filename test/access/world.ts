@@ -152,15 +152,20 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
     (await context.post('/operator/takedowns', { project: await makeProjectId(context), reason: 'reported' })).id,
 }
 
+function archiveOf(path: string, content: string): string {
+  const size = content.length
+  const head = tarHeader({ kind: 'file', path, mode: 0o644, size })
+  return Buffer.concat([head, Buffer.from(content), tarPadding(size), tarEnd]).toString()
+}
+
 /** Where the example of a body names things of a world that is not this one. */
 const bodies: Record<string, (context: Context, example: never) => Promise<unknown>> = {
   createProject: async (_context, example: object) => ({ ...example, name: unique('p') }),
   createDeployment: async ({ owner }, example: object) => ({ ...example, project: owner.project }),
+  createDeploymentFromArchive: async () => archiveOf('index.html', unique('content')),
   createUploads: async () => {
     const content = unique('content')
-    const size = content.length
-    const head = tarHeader({ kind: 'file', path: sha256(content), mode: 0o644, size })
-    return Buffer.concat([head, Buffer.from(content), tarPadding(size), tarEnd]).toString()
+    return archiveOf(sha256(content), content)
   },
   createDomain: async ({ owner }) => ({ project: owner.project, name: `${unique('d')}.example.test` }),
   changeDomain: async ({ owner }) => ({ project: owner.project }),
@@ -179,6 +184,7 @@ const bodies: Record<string, (context: Context, example: never) => Promise<unkno
     host: undefined,
     project: await makeProjectId(context),
   }),
+  rollBackProject: async () => ({}),
   assignDomain: async ({ owner }, example: object) => ({ ...example, account: owner.accountId }),
 }
 
@@ -215,7 +221,8 @@ export async function createWorld(api: TestApi): Promise<World> {
         if (!known) throw new Error(`world.ts cannot make what ${segment} of ${operation.name} stands for`)
         values.push(await known(context))
       }
-      return { owner: maker, path: pathOf(operation, values), values, body: await bodyOf(context) }
+      const path = pathOf(operation, values).replace('project=text', `project=${maker.project}`)
+      return { owner: maker, path, values, body: await bodyOf(context) }
     },
   }
 }

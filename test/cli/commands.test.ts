@@ -16,7 +16,7 @@ let ready: string
 let building: string
 
 beforeAll(async () => {
-  cli = await openCommandLine()
+  cli = await openCommandLine({ here: true })
   api = await sharedApi()
   url = (await api.listen()).replace('127.0.0.1', 'localhost')
   await api.newProject('site')
@@ -120,6 +120,11 @@ describe('deployments', () => {
     expect((await run('inspect', ready, '--wait')).code).toBe(0)
     expect((await run('logs', ready)).code).toBe(0)
     expect(await json('promote', ready)).toMatchObject({ id: ready })
+    expect((await run('rollback')).code).toBe(5)
+    const back = await run('rollback', ready)
+    expect(back).toMatchObject({ code: 0, stderr: expect.stringContaining('until you run `berth promote`') })
+    expect(await json('inspect', ready)).toMatchObject({ current: true, pinned: ready })
+    expect((await run('rollback', building)).code).toBe(5)
     expect((await run('promote', building)).code).toBe(6)
     const shown = await run('open')
     expect(shown.stdout.trim()).toBe((await api.call('GET', '/projects/site')).body.productionUrl)
@@ -181,6 +186,17 @@ describe('the rest of the account', () => {
     const made = await json('tokens', 'create', 'ci', '--scope', 'deployments:write', '--expires', '1d')
     expect(made.secret).toMatch(/^brt_/)
     expect((await json('tokens', 'ls')).some(({ id }: { id: string }) => id === made.id)).toBe(true)
+    const { body: next } = await api.call('POST', `/tokens/${made.id}/rotate`, { body: { overlapSeconds: 60 } })
+    const lines = (await run('tokens', 'ls')).stdout.split('\n').map((line) => line.split(/ {2,}/))
+    const [createdBy, replacedBy] = ['CREATED BY', 'REPLACED BY'].map((head) => lines[0]!.indexOf(head))
+    const cellsOf = ({ id }: { id: string }) => {
+      const cells = lines.find(([first]) => first === id)!
+      return [cells[createdBy!], cells[replacedBy!]]
+    }
+    expect([made, next].map(cellsOf)).toEqual([
+      [made.creatorId, next.id],
+      [next.creatorId, '-'],
+    ])
     expect((await run('tokens', 'rm', made.id, '--yes')).code).toBe(0)
 
     const { id } = await json('tickets', 'open', 'Help', '-m', 'It is broken.')

@@ -21,6 +21,8 @@ let pieces: Map<string, Buffer>
 /** How the deployment ends, and what may go wrong on the way. */
 let state: string
 let name: string
+/** What the server says of production beside the deployment. */
+let production: object
 let holdUploads: boolean
 
 const env = () => ({ BERTH_URL: url, BERTH_TOKEN: 'brt_test' })
@@ -44,6 +46,7 @@ beforeEach(async () => {
   pieces = new Map()
   state = 'READY'
   name = 'site'
+  production = {}
   holdUploads = false
   server = createServer((request, response) => void answer(request, response))
   url = `http://127.0.0.1:${await listen(server)}`
@@ -55,7 +58,17 @@ afterEach(async () => {
 })
 
 const deployment = () => ({
-  ...{ id: 'dpl_1', project: name, state, ref: '', commit: '', production: true, url: 'https://site.test', steps: [] },
+  ...{
+    id: 'dpl_1',
+    project: name,
+    state,
+    ref: '',
+    commit: '',
+    production: true,
+    url: 'https://site.test',
+    steps: [],
+    ...production,
+  },
   error: state === 'ERROR' ? { code: 'build_failed', message: 'The build \u001b[31mfailed' } : null,
   uploads: { missing: files.map(({ sha256 }) => sha256).filter((one) => !stored.has(one)) },
 })
@@ -155,6 +168,17 @@ test('a folder is uploaded but for what is ignored, and only what changed travel
   expect(again.stdout).toBe('https://site.test\n')
   const sha256 = createHash('sha256').update('hello again').digest('hex')
   expect(asked.filter((one) => /uploads/.test(one))).toEqual([`PUT /api/uploads/${sha256}`])
+}, 60_000)
+
+test('a deployment that cannot take over because production is pinned has an exit code of its own, and says what to do', async () => {
+  await write({ 'index.html': 'x' })
+  production = { current: false, pinned: 'dpl_0' }
+  const ended = await deploy('--prod')
+  expect(ended).toMatchObject({ code: 8, stdout: 'https://site.test\n' })
+  expect(ended.stderr).toContain('Production is pinned to dpl_0. Run `berth promote dpl_1` to switch.')
+  expect((await deploy()).code).toBe(0)
+  production = { current: true, pinned: null }
+  expect((await deploy('--prod')).code).toBe(0)
 }, 60_000)
 
 test('files of secrets are not uploaded unless they are named', async () => {

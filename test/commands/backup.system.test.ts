@@ -95,7 +95,7 @@ async function listAll(path: string, name: string): Promise<{ id: string; subjec
   for (let cursor = ''; ; ) {
     const page = await call('GET', `${path}limit=100${cursor && `&cursor=${encodeURIComponent(cursor)}`}`)
     all.push(...page[name])
-    if (!page.hasMore) return all
+    if (page.nextCursor === null) return all
     cursor = page.nextCursor
   }
 }

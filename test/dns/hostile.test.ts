@@ -7,6 +7,7 @@ import { recordTypes } from '../../src/dns/record-types.ts'
 import { svcbParams } from '../../src/dns/svcb.ts'
 import { txtStrings } from '../../src/dns/txt.ts'
 import { readZoneFile } from '../../src/dns/zone-file-reader.ts'
+import { anyCharacter } from '../helpers/characters.ts'
 import { valuesToTry } from '../helpers/seed.ts'
 import { counted, takesLinearSteps } from '../helpers/steps/steps.ts'
 import { zone } from './zone-arbitraries.ts'
@@ -38,7 +39,7 @@ const fragments = fc.constantFrom(
 )
 const hostile = fc.oneof(
   fc.array(fragments, { maxLength: 40 }).map((parts) => parts.join('')),
-  fc.string({ unit: 'binary', maxLength: 100 }),
+  fc.string({ unit: anyCharacter, maxLength: 100 }),
   fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 60 }).map((codes) => String.fromCharCode(...codes)),
 )
 

@@ -5,6 +5,7 @@ import { relativeName } from '../../src/dns/names.ts'
 import { parseRdata } from '../../src/dns/rdata.ts'
 import type { NamedType, RecordType } from '../../src/dns/record-types.ts'
 import type { WritableRecord } from '../../src/dns/zone-file-writer.ts'
+import { anyCharacter } from '../helpers/characters.ts'
 
 export const zone = 'example.com'
 
@@ -220,7 +221,7 @@ const records = fc
     name: ownerNames,
     typed: typedValues,
     ttl: fc.integer({ min: 30, max: 86_400 }),
-    comment: fc.option(fc.string({ unit: 'binary', maxLength: 30 })),
+    comment: fc.option(fc.string({ unit: anyCharacter, maxLength: 30 })),
   })
   .map(({ name, typed: { type, value }, ttl, comment }): WritableRecord => {
     const relative = relativeName(name, zone)

@@ -1,6 +1,6 @@
 // The zone-file reader: what it reports beside the records, which the oracle cannot tell.
 import { describe, expect, it } from 'vitest'
-import { readZoneFile } from '../../src/dns/zone-file-reader.ts'
+import { readZoneFile, readZoneFileInSteps } from '../../src/dns/zone-file-reader.ts'
 
 const zone = 'example.com'
 const read = (text: string) => readZoneFile(text, zone)
@@ -76,6 +76,10 @@ describe('a zone file', () => {
     const { errors } = read('$GENERATE 254-300 h$ A 192.0.2.$\n$GENERATE 0-2147483647 a A 192.0.2.1\nb A 192.0.2.1\n')
     expect(errors.map(({ line }) => line)).toEqual([1, 2])
     expect(errors[0]?.detail).toContain('With 256')
+    const duplicates = readZoneFileInSteps('$GENERATE 0-2147483647 a A 192.0.2.1\n', 'example.com', 700)
+    let steps = 0
+    while (!duplicates.next().done) steps++
+    expect(steps, 'as many lines as records may be imported, 500 in a step').toBe(1)
     expect(read('$GENERATE 1-3 h$.example.org. A 192.0.2.$\n').skipped).toMatchObject([{ reason: 'out_of_zone' }])
   })
 

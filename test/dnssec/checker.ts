@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exchangeOverTcp, exchangeOverUdp } from '../../src/dns/packet/exchange.ts'
 import { type Message, question, readMessage } from '../engines/nameserver/packets.ts'
+import { until } from '../helpers/until.ts'
 
 export type Question = {
   name: string | (() => string)
@@ -50,6 +51,15 @@ export async function resolve(
   }
   if (typeof answer === 'string') return null
   return { message: readMessage(answer), proved: (answer[3]! & authenticated) !== 0 }
+}
+
+let denied = 0
+
+/** Waits until resolvers take a zone as not signed: they may have read its keys just before its DS expired, and keep them. */
+export async function forgetDs(resolvers: readonly Resolver[], zone: string): Promise<void> {
+  for (const { address } of resolvers) {
+    await until(async () => (await resolve(address, `forgotten${++denied}.${zone}`, 1))?.proved === false, 60_000)
+  }
 }
 
 export function startChecker(resolvers: readonly Resolver[], questions: readonly Question[], pauseMs: number): Checker {

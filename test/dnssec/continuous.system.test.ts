@@ -6,7 +6,7 @@ import { addressesIn } from '../engines/nameserver/packets.ts'
 import { isMissing } from '../engines/nameserver/transfer/world.ts'
 import { runCommand } from '../helpers/command.ts'
 import { until } from '../helpers/until.ts'
-import { type Checker, type Question, resolve, startChecker } from './checker.ts'
+import { type Checker, forgetDs, type Question, resolve, startChecker } from './checker.ts'
 import { cacheTtl } from './peers.ts'
 import { type DnssecWorld, mayServe, nameservers, platform, startDnssecWorld } from './world.ts'
 
@@ -281,7 +281,7 @@ describe.skipIf(!possible)('a zone below a signed root', () => {
     checker.secure = false
     await world.setDs([])
     await world.reaches(({ parent }) => parent.ds.length === 0)
-    await pass('ds gone')
+    await forgetDs(world.resolvers, zone)
     await world.later(2)
     await world.reaches(({ state }) => state === 'unsigned')
     await world.settled()

@@ -5,7 +5,17 @@ import type { Parents } from './parents.ts'
 /** What resolvers keep an answer for, at most, in seconds: the TTLs of production, made short. */
 export const cacheTtl = 1
 
-const unboundConf = (directory: string, address: string, only: { zone: string; server: string } | null) => `
+type Stub = { zone: string; server: string }
+
+/** What a resolver keeps of a TTL, in seconds, and whether it takes the first answer that is bogus instead of asking on. */
+type Keeping = { longestTtl?: number; isStrict?: boolean }
+
+const unboundConf = (
+  directory: string,
+  address: string,
+  only: readonly Stub[],
+  { longestTtl = cacheTtl, isStrict = false }: Keeping,
+) => `
 server:
   directory: "${directory}"
   chroot: ""
@@ -25,26 +35,27 @@ server:
   root-hints: "${directory}/hints"
   trust-anchor-file: "${directory}/anchor"
   module-config: "validator iterator"
-  cache-max-ttl: ${cacheTtl}
+  cache-max-ttl: ${longestTtl}
   cache-max-negative-ttl: ${cacheTtl}
   val-bogus-ttl: 1
-  infra-host-ttl: 1
+${isStrict ? '  val-max-restart: 0\n' : ''}  infra-host-ttl: 1
   infra-keep-probing: yes
 remote-control:
   control-enable: no
-${only ? `stub-zone:\n  name: "${only.zone}"\n  stub-addr: ${only.server}\n  stub-prime: no\n` : ''}`
+${only.map(({ zone, server }) => `stub-zone:\n  name: "${zone}"\n  stub-addr: ${server}\n  stub-prime: no\n`).join('')}`
 
-/** `only`: the one server that it asks for a zone. */
+/** `only`: the one server that it asks for each of these zones, or names. */
 export function startResolver(
   address: string,
   { root, anchor }: Pick<Parents, 'root' | 'anchor'>,
-  only: { zone: string; server: string } | null = null,
+  only: readonly Stub[] = [],
+  keeping: Keeping = {},
 ): Promise<Peer> {
   return startPeer(
     'unbound',
     (directory) => ['-d', '-c', `${directory}/unbound.conf`],
     (directory) => ({
-      'unbound.conf': unboundConf(directory, address, only),
+      'unbound.conf': unboundConf(directory, address, only, keeping),
       hints: `. 3600 IN NS a.root.\na.root. 3600 IN A ${root}\n`,
       anchor: `. 3600 IN DNSKEY ${anchor}\n`,
     }),

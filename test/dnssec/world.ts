@@ -38,13 +38,13 @@ export type DnssecWorld = {
   setPlatformDs(ds: readonly string[]): Promise<void>
   /** What the registry of `com` has of the zone. */
   setDs(ds: readonly string[]): Promise<void>
-  /** As if everything had been as it is for some hours longer. */
-  later(hours: number): Promise<void>
+  /** As if everything had been as it is for some hours longer: in the zone, or one below it. */
+  later(hours: number, name?: string): Promise<void>
   /** Has the parent asked now, until the zone's signing is as wanted. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look at what came, whatever its shape.
-  reaches(what: (view: any) => boolean): Promise<any>
-  /** Waits until all servers show at least the serial that the database has now. */
-  settled(): Promise<void>
+  reaches(what: (view: any) => boolean, name?: string): Promise<any>
+  /** Waits until all servers show at least the serial that the database has now; of another zone than this one, our own. */
+  settled(name?: string): Promise<void>
   digAt(server: string, ...args: string[]): Promise<string>
   /** What a resolver has logged of a name: why it did not take an answer. */
   logOf(resolver: string, name: string): string[]
@@ -93,8 +93,8 @@ export async function startDnssecWorld(
     await setPlatformDs([])
 
     const resolvers: DnssecWorld['resolvers'] = []
-    const only = Object.entries(servers).map(([name, server]) => ({ name, only: { zone, server } }))
-    for (const [index, one] of [{ name: 'all', only: null }, ...only].entries()) {
+    const only = Object.entries(servers).map(([name, server]) => ({ name, only: [{ zone, server }] }))
+    for (const [index, one] of [{ name: 'all', only: [] }, ...only].entries()) {
       const address = `${network}.${21 + index}`
       const peer = await startResolver(address, parents, one.only)
       closers.push(() => peer.stop())
@@ -155,7 +155,7 @@ export async function startDnssecWorld(
     }
     await api.newProject('site')
 
-    const idOf = async () => (await api.db.domain.findFirstOrThrow({ where: { name: zone } })).id
+    const idOf = async (name: string) => (await api.db.domain.findFirstOrThrow({ where: { name } })).id
     const digAt = (server: string, ...args: string[]) => {
       const [address, port = '53'] = server.split('@')
       return run('dig', [`@${address}`, '-p', port, '+norec', '+tries=2', '+time=2', ...args])
@@ -184,8 +184,8 @@ export async function startDnssecWorld(
           ...nameservers.map((name) => `${zone}. IN NS ${name}.`),
           ...ds.map((text) => `${zone}. IN DS ${text}`),
         ]),
-      async later(hours) {
-        const domainId = await idOf()
+      async later(hours, name = zone) {
+        const domainId = await idOf(name)
         const back = (time: Date | null) => time && new Date(time.getTime() - hours * hourMs)
         for (const { id, createdAt } of await api.db.zoneKey.findMany({ where: { domainId } })) {
           await api.db.zoneKey.update({ where: { id }, data: { createdAt: back(createdAt)! } })
@@ -196,20 +196,20 @@ export async function startDnssecWorld(
           data: { dsSince: back(dsSince), goneSince: back(goneSince) },
         })
       },
-      async reaches(what) {
-        const key = await idOf()
+      async reaches(what, name = zone) {
+        const key = await idOf(name)
         return until(async () => {
-          const { body } = await api.call('GET', `/dns/${zone}/dnssec`)
+          const { body } = await api.call('GET', `/dns/${name}/dnssec`)
           if (what(body)) return body
           await api.db.job.updateMany({ where: { kind: 'dnssec', key, lockedBy: null }, data: { runAt: new Date() } })
           return false
         }, 60_000)
       },
-      async settled() {
-        const { serial } = await api.db.domain.findFirstOrThrow({ where: { name: zone } })
+      async settled(name = zone) {
+        const { serial } = await api.db.domain.findFirstOrThrow({ where: { name } })
         // It grows meanwhile.
-        const serialAt = async (server: string) => Number((await digAt(server, zone, 'SOA', '+short')).split(' ')[2])
-        for (const server of Object.values(servers)) {
+        const serialAt = async (server: string) => Number((await digAt(server, name, 'SOA', '+short')).split(' ')[2])
+        for (const server of name === zone ? Object.values(servers) : primaries) {
           await until(async () => (await serialAt(server)) >= serial, 60_000)
         }
       },

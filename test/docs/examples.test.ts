@@ -53,6 +53,7 @@ test('every example in TypeScript fits the SDK', async () => {
   const settings = { extends: join(root, 'tsconfig.json'), compilerOptions: { ...compilerOptions, rootDir: '/' } }
   await writeFile(join(directory, 'package.json'), '{"type":"module"}')
   await writeFile(join(directory, 'tsconfig.json'), JSON.stringify({ ...settings, include: ['*.ts'] }))
+  await run(process.execPath, [join(root, 'sdk/generate.ts')])
   const compiler = join(root, 'node_modules/typescript/bin/tsc')
   const { stdout } = await run(process.execPath, [compiler, '-p', directory]).catch((error) => error)
   expect(stdout).toBe('')

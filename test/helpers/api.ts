@@ -167,6 +167,7 @@ async function open(
   const readiness = openReadiness(config.databaseUrl!)
   const health = createHealth(['api'])
   health.add('database', readiness.check)
+  health.add('changes', readiness.changes, [])
   health.add('notifications', notificationsReadiness(notifications))
   // Whatever the working tree has built, tests that are not about the console have none.
   const consoleDirectory = join(dataDir, 'no-console')

@@ -1,10 +1,15 @@
-// The command line for customers as a process of its own: the bundled file, with a home and an environment of its own.
+// The command line for customers: the bundled file as a process, with a home and an environment of its own, or the same
+// program in this process, where it only matters what a command does.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { vi } from 'vitest'
 import { buildParts } from '../../build/parts.ts'
+import { codeOf, tell } from '../../cli/src/kit/failures.ts'
+import { run as runProgram } from '../../cli/src/run.ts'
 
 export type CliEnded = { code: number | null; stdout: string; stderr: string }
 
@@ -30,7 +35,8 @@ export type CommandLine = {
   remove(): Promise<void>
 }
 
-export async function openCommandLine(environment: Record<string, string> = {}): Promise<CommandLine> {
+/** `here`: in this process, except what is interrupted or has a folder of its own. A process costs ten times as much. */
+export async function openCommandLine({ here = false } = {}): Promise<CommandLine> {
   const directory = await mkdtemp(join(tmpdir(), 'berth-cli-'))
   const file = join(directory, 'bin', 'berth')
   const { cli } = await buildParts(['cli'])
@@ -40,11 +46,10 @@ export async function openCommandLine(environment: Record<string, string> = {}):
   const line: CommandLine = {
     file,
     directory,
-    async run(args, { env = {}, input, cwd = directory, interruptWhen } = {}) {
-      const child = spawn(process.execPath, [file, ...args], {
-        cwd,
-        env: { PATH: process.env.PATH, HOME: directory, ...environment, ...env },
-      })
+    async run(args, { env: more = {}, input, cwd = directory, interruptWhen } = {}) {
+      const env = { PATH: process.env.PATH, HOME: directory, ...more }
+      if (here && !interruptWhen && cwd === directory) return runHere(args, cwd, env, input)
+      const child = spawn(process.execPath, [file, ...args], { cwd, env })
       running = child
       const ended = { stdout: '', stderr: '' }
       child.stdout.on('data', (chunk) => (ended.stdout += chunk))
@@ -66,4 +71,35 @@ export async function openCommandLine(environment: Record<string, string> = {}):
     remove: () => rm(directory, { recursive: true, force: true }),
   }
   return line
+}
+
+/** As its entry point runs it, with everything that a process has of its own. */
+async function runHere(args: string[], cwd: string, env: NodeJS.ProcessEnv, input = ''): Promise<CliEnded> {
+  const ended: CliEnded = { code: null, stdout: '', stderr: '' }
+  const own = { cwd: process.cwd(), env: process.env, stdin: Object.getOwnPropertyDescriptor(process, 'stdin')! }
+  const signals = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const)
+  const written = (['stdout', 'stderr'] as const).map((name) =>
+    vi.spyOn(process[name], 'write').mockImplementation((chunk) => {
+      ended[name] += String(chunk)
+      return true
+    }),
+  )
+  process.chdir(cwd)
+  process.env = env
+  Object.defineProperty(process, 'stdin', { ...own.stdin, get: () => Readable.from([Buffer.from(input)]) })
+  try {
+    ended.code = await runProgram(args, null)
+  } catch (error) {
+    tell(error, args.includes('--json'))
+    ended.code = codeOf(error)
+  } finally {
+    process.chdir(own.cwd)
+    process.env = own.env
+    Object.defineProperty(process, 'stdin', own.stdin)
+    for (const spy of written) spy.mockRestore()
+    for (const [name, before] of signals) {
+      for (const listener of process.listeners(name)) if (!before.includes(listener)) process.off(name, listener)
+    }
+  }
+  return ended
 }

@@ -49,27 +49,38 @@ async function createPlain() {
 async function create(
   bare: string,
   files: Record<string, string | Link>,
-  { submodules = {}, prepare = async () => {} }: Options = {},
+  { submodules = {}, prepare }: Options = {},
 ): Promise<string> {
   const tree = await mkdtemp(join(tmpdir(), 'berth-tree-'))
-  const git = (...args: string[]) => run('git', args, { cwd: tree, env: plainGit })
+  // One shell for several commands of git: to start a process costs a test worker, which is large, more than git itself.
+  const shell = (script: string) => run('sh', ['-ec', script], { cwd: tree, env: { ...plainGit, bare } })
   try {
-    await git('init', '-q', '-b', 'main', '--template=')
     for (const [path, content] of Object.entries(files)) {
       await mkdir(dirname(join(tree, path)), { recursive: true })
       await (typeof content === 'string'
         ? writeFile(join(tree, path), content)
         : symlink(content.link, join(tree, path)))
     }
-    await prepare(tree)
-    await git('add', '-A')
-    for (const [path, commit] of Object.entries(submodules)) {
-      await git('update-index', '--add', '--cacheinfo', `160000,${commit},${path}`)
-    }
-    await git('-c', 'user.name=t', '-c', 'user.email=t@example.com', 'commit', '-qm', 'first')
     await mkdir(dirname(bare), { recursive: true })
-    await git('clone', '-q', '--bare', '--template=', tree, bare)
-    return (await git('rev-parse', 'HEAD')).stdout.trim()
+    const init = 'git init -q -b main --template='
+    if (prepare) {
+      await shell(init)
+      await prepare(tree)
+    }
+    const links = Object.entries(submodules).map(
+      ([path, commit]) => `git update-index --add --cacheinfo '160000,${commit},${path}'`,
+    )
+    const { stdout } = await shell(
+      [
+        ...(prepare ? [] : [init]),
+        'git add -A',
+        ...links,
+        'git -c user.name=t -c user.email=t@example.com commit -qm first',
+        'git clone -q --bare --template= . "$bare"',
+        'git rev-parse HEAD',
+      ].join('\n'),
+    )
+    return stdout.trim()
   } finally {
     await rm(tree, { recursive: true, force: true })
   }
@@ -83,17 +94,17 @@ export async function commitTo(
   files: Record<string, string>,
 ): Promise<void> {
   const tree = await mkdtemp(join(tmpdir(), 'berth-tree-'))
-  const git = (...args: string[]) => run('git', args, { cwd: tree, env: plainGit })
+  const shell = (script: string) => run('sh', ['-ec', script], { cwd: tree, env: { ...plainGit, bare, branch } })
+  const bare = join(root, `${repo}.git`)
   try {
-    await git('clone', '-q', join(root, `${repo}.git`), '.')
-    await git('checkout', '-q', branch).catch(() => git('checkout', '-q', '-b', branch))
+    await shell('git clone -q "$bare" .\ngit checkout -q "$branch" 2> /dev/null || git checkout -q -b "$branch"')
     for (const [path, text] of Object.entries(files)) {
       await mkdir(dirname(join(tree, path)), { recursive: true })
       await writeFile(join(tree, path), text)
     }
-    await git('add', '-A')
-    await git('-c', 'user.name=t', '-c', 'user.email=t@example.com', 'commit', '-qm', 'next')
-    await git('push', '-q', 'origin', branch)
+    await shell(
+      'git add -A\ngit -c user.name=t -c user.email=t@example.com commit -qm next\ngit push -q origin "$branch"',
+    )
   } finally {
     await rm(tree, { recursive: true, force: true })
   }

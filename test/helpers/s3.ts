@@ -7,8 +7,13 @@ import type { BucketOptions } from '../../src/platform/bucket/client.ts'
 
 export type StoredObject = { body: Buffer; sha256: string | undefined; modifiedMs: number }
 
-/** What becomes of a request: an error; no answer; a closed connection; half a body; another body; nothing is stored. */
-export type Trouble = { status: number; code: string } | 'hang' | 'close' | 'cut' | 'lie' | 'forget'
+/**
+ * What becomes of a request: an error; no answer; a closed or reset connection; half a body, then closed or reset; no HTTP;
+ * another protocol; another body; nothing is stored.
+ */
+export type Trouble =
+  | { status: number; code: string }
+  | ('hang' | 'close' | 'reset' | 'cut' | 'reset halfway' | 'garbage' | 'upgrade' | 'lie' | 'forget')
 
 export type S3Server = {
   options: BucketOptions
@@ -90,6 +95,11 @@ export async function startS3(): Promise<S3Server> {
     requests.push(`${method} ${key}`)
     if (trouble === 'hang') return void hanging.add(response)
     if (trouble === 'close') return void response.destroy()
+    if (trouble === 'reset') return void request.socket.resetAndDestroy()
+    if (trouble === 'garbage') return void request.socket.end('no HTTP at all\r\n\r\n')
+    if (trouble === 'upgrade') {
+      return void request.socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')
+    }
     if (trouble !== null && typeof trouble === 'object') return fail(response, trouble.status, trouble.code)
     if (path === '') return list(response, url)
     if (method === 'PUT') return put(request, response, key, trouble === 'forget' ? null : body)
@@ -107,9 +117,10 @@ export async function startS3(): Promise<S3Server> {
     if (found.sha256) headers['x-amz-meta-sha256'] = found.sha256
     response.writeHead(200, headers)
     if (method === 'HEAD') return void response.end()
-    if (trouble === 'cut') {
+    if (trouble === 'cut' || trouble === 'reset halfway') {
       response.write(found.body.subarray(0, found.body.length >> 1))
-      return void setTimeout(() => response.destroy(), 20)
+      const end = () => (trouble === 'cut' ? response.destroy() : request.socket.resetAndDestroy())
+      return void setTimeout(end, 20)
     }
     response.end(trouble === 'lie' ? Buffer.from(found.body.map((byte) => byte ^ 1)) : found.body)
   }

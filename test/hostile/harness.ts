@@ -19,6 +19,8 @@ export function hunt<T>(plan: fc.Arbitrary<T>, numRuns: number, attack: (plan: T
 export type Harness = {
   api: TestApi
   operations: Operation[]
+  /** What tier 1 has time for: every third operation. Tier 2 has all of them here. */
+  sampled: Operation[]
   /** Fresh resources of a fresh account. */
   fresh(operation: Operation): Promise<Target>
   /** Resources for every operation, all of one account. */
@@ -33,6 +35,7 @@ export type Harness = {
 
 export async function startHarness(environment: Record<string, string> = {}): Promise<Harness> {
   const api = await startApi(environment)
+  const operations = operationsOf(api.app)
   const send = createSend(api)
   const world = await createWorld(api)
   const snapshot = await createSnapshot(api)
@@ -47,7 +50,8 @@ export async function startHarness(environment: Record<string, string> = {}): Pr
 
   return {
     api,
-    operations: operationsOf(api.app),
+    operations,
+    sampled: operations.filter((_, index) => isSystemTier || index % 3 === 0),
     async freshForAll(operations) {
       clean = null
       const owner = await world.newOwner()

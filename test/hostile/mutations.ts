@@ -115,7 +115,8 @@ export function queryOf(operation: Operation): fc.Arbitrary<Pair[]> {
 
 // A wait that is allowed would be kept.
 function harmless([name, value]: Pair): Pair {
-  return name === 'wait' && Number(value) > 0 && Number(value) <= 60 ? [name, '61'] : [name, value]
+  const isKept = name === 'wait' && (value === 'served' || (Number(value) > 0 && Number(value) <= 60))
+  return isKept ? [name, '61'] : [name, value]
 }
 
 export function toQuery(pairs: Pair[]): string {

@@ -1,5 +1,6 @@
 // What a hostile caller sends: values, names, paths and headers that break naive parsers, databases and templates.
 import fc from 'fast-check'
+import { anyCharacter } from '../helpers/characters.ts'
 
 const deep = (levels: number): unknown => {
   let value: unknown = 1
@@ -114,7 +115,7 @@ const shapes = [
 
 export const hostileText = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom(...texts, ...dates, ...names) },
-  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
+  { weight: 1, arbitrary: fc.string({ unit: anyCharacter, maxLength: 40 }) },
   { weight: 1, arbitrary: fc.string({ maxLength: 20 }) },
   {
     weight: 1,

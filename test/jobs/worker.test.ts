@@ -3,7 +3,7 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { enqueue } from '../../src/jobs/queue.ts'
-import { type Handler, startWorker, type Worker } from '../../src/jobs/worker.ts'
+import { type Handler, RunLost, startWorker, type Worker } from '../../src/jobs/worker.ts'
 import { LostLease } from '../../src/platform/lease.ts'
 import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { waitsForLock } from '../helpers/database.ts'
@@ -239,7 +239,7 @@ describe('a job', () => {
     expect((await jobs())[0]).toMatchObject({ attempts: 3, lastError: 'broken 3', lockedBy: null })
   })
 
-  test('of a worker that died is taken by another when its lease ends, and given up when its workers keep dying', async () => {
+  test('of a worker that died is taken by another when its lease ends', async () => {
     await add('orphan')
     const die = () =>
       api.db.job.updateMany({ data: { lockedBy: 'dead', lockedUntil: new Date(Date.now() - 1), attempts: 1 } })
@@ -249,18 +249,77 @@ describe('a job', () => {
     await until(() => attempts.length === 1)
     expect(attempts).toEqual([2])
     await worker.stop()
-    await add('doomed')
-    await die()
-    await api.db.job.updateMany({ data: { attempts: 2 } })
-    let given = ''
-    work(async () => {}, {
-      retryDelaysMs: [1],
-      giveUp: async (_payload, error) => {
-        given = error.message
-      },
-    })
-    await until(() => given !== '')
-    expect(given).toBe('the worker was lost')
+  })
+
+  test('whose workers keep dying is put back for longer each time, and given up when no other dies of them', async () => {
+    const given: string[] = []
+    const giveUp = async (_payload: unknown, error: Error) => void given.push(error.message)
+    let runs = 0
+    work(async () => void runs++, { retryDelaysMs: [1], giveUp })
+    const dies = async (key: string) => {
+      const data = { lockedBy: 'dead', lockedUntil: new Date(Date.now() - 1), runAt: new Date(Date.now() - 1_000) }
+      await api.db.job.updateMany({ where: { key }, data: { ...data, attempts: { increment: 1 } } })
+      // At once, and not by the next poll.
+      await api.db.$executeRaw`SELECT pg_notify('berth_job', 'reap')`
+      await until(async () => (await api.db.job.findFirst({ where: { key, lockedBy: null } })) !== null)
+      return (await api.db.job.findFirstOrThrow({ where: { key } })) as {
+        runAt: Date
+        losses: number
+        failedAt: Date | null
+      }
+    }
+    const runAt = new Date(Date.now() + 3_600_000)
+    for (const key of ['doomed', 'innocent']) {
+      await enqueue(api.db, { kind: 'reap', key, payload: { deploymentIds: [] }, runAt })
+    }
+    // Its first loss, after which it would be taken again at once.
+    await api.db.job.updateMany({ data: { attempts: 1, losses: 1 } })
+    let beforeMs = 0
+    for (let losses = 2; losses <= 5; losses++) {
+      const job = await dies('doomed')
+      expect(job).toMatchObject({ losses, failedAt: null })
+      const delayMs = job.runAt.getTime() - Date.now()
+      expect(delayMs).toBeGreaterThan(beforeMs)
+      beforeMs = delayMs
+    }
+    // Another one is lost at the same time, so that it may be the machine.
+    expect(await dies('innocent')).toMatchObject({ losses: 2, failedAt: null })
+    expect(await dies('doomed')).toMatchObject({ losses: 6, failedAt: null })
+    await api.db.job.deleteMany({ where: { key: 'innocent' } })
+    expect(await dies('doomed')).toMatchObject({ failedAt: expect.any(Date) })
+    expect(given).toEqual(['the worker was lost 7 times in a row'])
+    expect(runs).toBe(0)
+  })
+
+  test('whose run the machine ended is put back like one whose worker was lost, and both losses count', async () => {
+    const given: string[] = []
+    let runs = 0
+    const run = async () => {
+      runs++
+      throw new RunLost('the machine ran out of memory')
+    }
+    const giveUp: Handler<'reap'>['giveUp'] = async (_payload, error) => void given.push(error.message)
+    await add('unlucky')
+    work(run, { retryDelaysMs: [1_000], giveUp })
+    await until(async () => (await jobs())[0]?.losses === 1)
+    expect(await jobs()).toMatchObject([{ attempts: 1, failures: 0, lockedBy: null, failedAt: null }])
+    // The worker of its next run is lost, and then it was lost too often.
+    const dead = { lockedBy: 'dead', lockedUntil: new Date(Date.now() - 1) }
+    await api.db.job.updateMany({ data: { ...dead, attempts: 2, runAt: new Date(Date.now() - 1) } })
+    await until(async () => (await jobs())[0]?.losses === 2)
+    expect(runs).toBe(1)
+    await api.db.job.updateMany({ data: { attempts: 5, losses: 5, runAt: new Date() } })
+    await until(() => given.length === 1)
+    expect(given).toEqual(['the machine ran out of memory 6 times in a row'])
+  })
+
+  test('of a kind that is never retried is given up when its worker dies', async () => {
+    const given: string[] = []
+    await add('once')
+    await api.db.job.updateMany({ data: { lockedBy: 'dead', lockedUntil: new Date(Date.now() - 1), attempts: 1 } })
+    work(async () => {}, { retryDelaysMs: [], giveUp: async (_payload, error) => void given.push(error.message) })
+    await until(() => given.length === 1)
+    expect(given).toEqual(['the worker was lost'])
   })
 
   test('is given back, uncounted, by a worker that stops in order', async () => {

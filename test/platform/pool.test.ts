@@ -1,9 +1,9 @@
 // The pool of connections: shares of groups, and how it says that it is full or that the database is away.
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { toFault } from '../../src/api/http/problem.ts'
 import { closeDatabase, type Db, openDatabase } from '../../src/platform/database.ts'
-import { inGroups, Pool, type PoolLimits } from '../../src/platform/pool.ts'
+import { inGroups, newSilence, Pool, type PoolLimits } from '../../src/platform/pool.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { openLink } from '../helpers/link.ts'
 import { until } from '../helpers/until.ts'
@@ -177,4 +177,62 @@ test('a connection that is cut without a word is given up, and the pool goes on'
   link.thaw()
   await Promise.all([pool.query('SHOW port'), pool.query('SHOW port')])
   link.close()
+})
+
+test('a request hears nothing from the database for one limit, not for one at each statement', async () => {
+  const link = await openLink(database.url)
+  const pool = open(2, { statementMs: 100 }, link.url)
+  await pool.query('SHOW port')
+  link.freeze()
+  const connecting = vi.spyOn(pg.Pool.prototype, 'connect')
+  const connected = () => connecting.mock.contexts.filter((one) => (one as unknown) === pool)
+  const silence = newSilence()
+  const ask = () => inGroups(['tickets'], () => pool.query('SHOW port').catch((error: unknown) => error), silence)
+  const saidNothing = { message: 'Connection terminated: the database said nothing for too long' }
+  expect(await ask()).toMatchObject(saidNothing)
+  expect(connected()).toHaveLength(1)
+  // Whatever went on after the first statement: the request has no time left.
+  for (const error of [await ask(), await ask()]) {
+    expect(error).toMatchObject(saidNothing)
+    expect(toFault(error).code).toBe('database_unavailable')
+  }
+  expect(connected()).toHaveLength(1)
+  // Another request begins anew, and gets the connection that is made for it.
+  link.thaw()
+  await inGroups(['tickets'], () => pool.query('SHOW port'), newSilence())
+  expect(connected()).toHaveLength(2)
+  // So does a stream of the first one, whose response is being sent.
+  silence.isOver = true
+  expect(await ask()).toMatchObject({ command: 'SHOW' })
+  connecting.mockRestore()
+  link.close()
+})
+
+test('what a request waited before is taken from the time to connect, and a late connection goes to the next', async () => {
+  const link = await openLink(database.url)
+  const pool = open(2, { statementMs: 100 }, link.url)
+  link.freeze()
+  // The limit is 2.1 s here, and that of connecting 5 s.
+  const silence = { ...newSilence(), sinceMs: performance.now() - 1_900 }
+  const error = await inGroups([], () => pool.query('SHOW port').catch((error: unknown) => error), silence)
+  expect(error).toMatchObject({ message: 'Connection terminated: the database said nothing for too long' })
+  expect(pool.usage).toMatchObject({ held: 1 })
+  link.cut()
+  await until(() => pool.usage.held === 0)
+})
+
+test('an answer ends the silence of a request, in the middle of a transaction too', async () => {
+  const pool = open(2)
+  const silence = newSilence()
+  await inGroups(
+    [],
+    async () => {
+      const client = await pool.connect()
+      expect(silence.sinceMs).not.toBeNull()
+      await client.query('BEGIN')
+      expect(silence.sinceMs).toBeNull()
+      client.release(true)
+    },
+    silence,
+  )
 })

@@ -64,6 +64,8 @@ describe('the address of a repository', () => {
     ['https://0x7f.1/acme/site', 'private'],
     ['git@10.0.0.5:acme/site', 'private'],
     ['ssh://git@localhost/acme/site', 'private'],
+    ['git@vm:acme/site', 'private'],
+    ['https://git.home.arpa/acme/site', 'private'],
     ['ssh://git@2130706433/acme/site', 'private'],
     ['https://git.example.com:99999/acme/site', 'port'],
   ])('%s is refused in production', (repo, why) => {

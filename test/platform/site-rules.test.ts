@@ -79,3 +79,44 @@ test('the parameters that a rule asks for are taken away, the first value of eac
   expect(applyRedirects(rules, '/shop', '?id=&a=1')).toMatchObject({ location: '/all?id=' })
   expect(applyRedirects(rules, '/shop', '?a=2&a=1')).toBeNull()
 })
+
+describe('what a rule of _redirects may ask for', () => {
+  const noteOf = (text: string) => parseRedirects(text).notes.map(({ text }) => text)
+
+  test('is a bounded number of languages, whatever they are written as', async () => {
+    const tags = Array.from({ length: 127_000 }, (_, n) => `x${n}`)
+    const spellings = [`Language=${tags.join(',')}`, tags.map((tag) => `Language=${tag}`).join(' ')]
+    for (const conditions of spellings) {
+      expect(noteOf(`/* /x 302 ${conditions}`)).toEqual(['a rule has at most 200 languages'])
+    }
+    expect(noteOf(`/* /x 302 Language=${tags.slice(0, 200).join(',')}`)).toEqual([])
+  })
+
+  test('is a bounded number of parameters', () => {
+    expect(noteOf(`/a ${'x=1 '.repeat(21)}/b`)).toEqual(['a rule has at most 20 query parameters'])
+    expect(noteOf(`/a ${'x=1 '.repeat(20)}/b`)).toEqual([])
+  })
+
+  test('costs a request the same however many languages there are, and however odd its choice is', async () => {
+    const rules = (count: number) => {
+      const tags = Array.from({ length: count }, (_, n) => `x${n}`)
+      return counting.parseRedirects(`/* /x 302 Language=${tags.join(',')}`).rules
+    }
+    const [few, many] = [rules(1), rules(200)]
+    const plain = await stepsOf(() => counting.applyRedirects(few, '/a', '', 'zz'))
+    expect(await stepsOf(() => counting.applyRedirects(many, '/a', '', 'zz'))).toBe(plain)
+    const odd = [`zz${'-a'.repeat(4_000)}`, `zz${';a'.repeat(4_000)}`]
+    for (const accepted of odd) {
+      expect(await stepsOf(() => counting.applyRedirects(many, '/a', '', accepted))).toBeLessThan(
+        plain + 6 * accepted.length,
+      )
+    }
+  })
+
+  test('is met by a kind of the language, and by no other that begins alike', () => {
+    const { rules } = parseRedirects('/* /x 302 Language=en,zh-hant')
+    const fits = (accepted: string) => applyRedirects(rules, '/a', '', accepted) !== null
+    expect(['en', 'en-GB', 'EN-gb-oed', 'zh-Hant-TW'].map(fits)).toEqual([true, true, true, true])
+    expect(['eng', 'e', 'zh', 'zh-Hans', ''].map(fits)).toEqual([false, false, false, false, false])
+  })
+})

@@ -80,3 +80,10 @@ it('refuses more attributes than the files of an archive have', async () => {
   expect(await pathsOf(...files(100))).toHaveLength(100)
   await expect(pathsOf(...files(101))).rejects.toThrow('too many attributes')
 })
+
+it('refuses more folders and headers of names than the files of an archive have', async () => {
+  const others = ['5', 'L', 'x', 'g'].map((flag) => flagged(flag, Buffer.alloc(0)))
+  const of = (count: number) => Buffer.alloc(count * others[0]!.length, Buffer.concat(others))
+  expect(await pathsOf(of(1_000), file)).toHaveLength(251)
+  await expect(pathsOf(of(200_001), file)).rejects.toThrow('too many folders')
+})

@@ -81,9 +81,9 @@ export function createClient(origin: () => string, token: string, more: Record<s
       const all: T[] = []
       for (let cursor = ''; ; ) {
         const query = `${path.includes('?') ? '&' : '?'}limit=100${cursor && `&cursor=${encodeURIComponent(cursor)}`}`
-        const { body } = await call<Record<string, T[]> & { hasMore: boolean; nextCursor: string }>('GET', path + query)
+        const { body } = await call<Record<string, T[]> & { nextCursor: string | null }>('GET', path + query)
         all.push(...body[field]!)
-        if (!body.hasMore) return all
+        if (body.nextCursor === null) return all
         cursor = body.nextCursor
       }
     },

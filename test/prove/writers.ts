@@ -47,7 +47,7 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
     const buildCommand = `mkdir -p dist && cp *.html dist/ && sleep 2 && : ${mark}`
     const settings = count % 2 === 0 ? {} : { buildCommand, outputDirectory: 'dist', buildNetwork: 'none' }
     const { id } = await post('/projects', { name: project, framework: 'static', repo: repository, settings })
-    ledger.put('project', id, { name: project, repo: repository, spaFallback: false }, ['project.created', id])
+    ledger.put('project', id, { name: project, repo: repository, spaFallback: null }, ['project.created', id])
     projects.push({ id, name: project, deployments: [] })
   }
 

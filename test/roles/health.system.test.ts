@@ -59,7 +59,7 @@ test('roles without the API tell their health, readiness and metrics, and pass t
   }, 90_000)
   const { status, checks } = (await ready.json()) as { status: string; checks: object }
   expect(status).toBe('ok')
-  expect(checks).toMatchObject({ database: 'ok', notifications: 'ok', jobs: 'ok' })
+  expect(checks).toMatchObject({ database: 'ok', notifications: 'ok', jobs: 'ok', edge: 'ok', nameserver: 'ok' })
   for (const role of roles) expect(await ask(`?role=${role}`)).toBe(200)
   expect(await ask('?role=api')).toBe(503)
   expect(await (await fetch(`${address}/metrics`)).text()).toContain('berth_job_take_errors_total')

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
 import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
@@ -80,4 +81,16 @@ test('a figure is read once for all who ask, kept, and given up when it takes to
   await until(async () => (await figure()) === 7)
   expect(await figure()).toBe(7)
   expect(answers).toHaveLength(1)
+})
+
+test('all who ask in one turn get one reading of a figure, though what was kept runs out in between', async () => {
+  const keptMs = 5
+  let read = 0
+  const figure = keptFigure(async () => ++read, { keptMs })
+  await figure()
+  await turn()
+  const untilMs = performance.now() + 2 * keptMs
+  const before = figure()
+  while (performance.now() < untilMs);
+  expect([await before, await figure()]).toEqual([await before, await before])
 })

@@ -104,7 +104,8 @@ describe('a trace', () => {
     const made = await call('POST', '/deployments', { project: 'hello' }, { traceparent, tracestate: 'hush=1' })
     await until(() => delivered.length > 0)
     const named = (name: string) => spansOf(traceId).find((span) => span.name === name)
-    await until(() => named('delivery'))
+    // Spans are sent in batches, each once it has ended.
+    await until(() => wayOf(named('delivery')).length > 3 && wayOf(named('build')).length > 2)
     expect(wayOf(named('build'))).toEqual(['POST /api/deployments', 'job build', 'build'])
     // The event of READY is written within the build.
     expect(wayOf(named('delivery'))).toEqual(['POST /api/deployments', 'job build', 'build', 'delivery'])

@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { get, type IncomingMessage } from 'node:http'
+import { get, type IncomingMessage, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -210,15 +210,18 @@ describe('stopping', () => {
     install()
     const server = berth(['serve', '--roles', 'api'])
     await server.ready()
-    const made = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })
-    const { id } = (await made.json()) as { id: string }
-    const headers = { authorization: `Bearer ${await key()}`, expect: '100-continue' }
-    const waiting = get({ port: ports.PORT, host: '127.0.0.1', path: `/api/deployments/${id}?wait=2`, headers })
-    const answered = once(waiting, 'response') as Promise<[IncomingMessage]>
-    // The server says so when it has the request.
-    await once(waiting, 'continue')
+    const headers = {
+      authorization: `Bearer ${await key()}`,
+      'content-type': 'application/json',
+      expect: '100-continue',
+    }
+    const sent = request({ port: ports.PORT, host: '127.0.0.1', method: 'POST', path: '/api/tickets', headers })
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+    // The server says so when it has let the request in.
+    await once(sent, 'continue')
     server.child.kill('SIGTERM')
-    expect((await answered)[0].resume().statusCode).toBe(200)
+    sent.end(JSON.stringify({ subject: 'A question', message: 'An answer?' }))
+    expect((await answered)[0].resume().statusCode).toBe(201)
     expect(await server.exited).toBe(0)
   })
 

@@ -94,7 +94,7 @@ test('one port of metrics tells the sums and the readiness of all', async () => 
   expect(await program.readiness()).toMatchObject({
     code: 200,
     status: 'ok',
-    checks: { workers: 'ok', database: 'ok' },
+    checks: { workers: 'ok', database: 'ok', api: 'ok', edge: 'ok' },
   })
 })
 

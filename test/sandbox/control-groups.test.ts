@@ -39,9 +39,12 @@ describe('control groups', () => {
     expect(await readFile(join(top, 'pids/berth-1/7/pids.max'), 'utf8')).toBe('10')
     expect(await readFile(join(top, 'cpu,cpuacct/system.slice/berth-1/7/cpu.cfs_quota_us'), 'utf8')).toBe('150000')
     expect(group.entrances).toContain(join(memory, 'cgroup.procs'))
-    expect(await group.ranOutOfMemory()).toBe(false)
+    await writeFile(join(memory, 'memory.max_usage_in_bytes'), '60000000\n')
+    expect(await group.outOfMemory()).toBe(null)
     await writeFile(join(memory, 'memory.oom_control'), 'oom_kill_disable 0\nunder_oom 0\noom_kill 1\n')
-    expect(await group.ranOutOfMemory()).toBe(true)
+    expect(await group.outOfMemory()).toBe('machine')
+    await writeFile(join(memory, 'memory.max_usage_in_bytes'), `${100 * 1024 * 1024 - 4096}\n`)
+    expect(await group.outOfMemory()).toBe('group')
   })
 
   test('of version 2 are made beside the group this process is in, when that has no room for groups', async () => {
@@ -58,9 +61,12 @@ describe('control groups', () => {
     const values = await Promise.all(written.map((name) => readFile(file(name), 'utf8')))
     expect(values).toEqual([String(100 * 1024 * 1024), '0', '1', '10', '150000 100000'])
     await writeFile(file('memory.events'), 'low 0\nmax 3\noom 1\noom_kill 0\noom_group_kill 0\n')
-    expect(await group.ranOutOfMemory()).toBe(false)
+    expect(await group.outOfMemory()).toBe(null)
     await writeFile(file('memory.events'), 'low 0\nmax 3\noom 1\noom_kill 2\noom_group_kill 1\n')
-    expect(await group.ranOutOfMemory()).toBe(true)
+    expect(await group.outOfMemory()).toBe('group')
+    // Its limit was reached, but it was the machine that had no memory.
+    await writeFile(file('memory.events'), 'low 0\nmax 3\noom 0\noom_kill 2\noom_group_kill 1\n')
+    expect(await group.outOfMemory()).toBe('machine')
   })
 
   test('of version 2 are made below the group of a service, which this process leaves for one below', async () => {

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
-import { homedir, tmpdir } from 'node:os'
+import { availableParallelism, cpus, homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect } from 'vitest'
 import { SandboxError } from '../../src/sandbox/sandbox.ts'
@@ -52,6 +52,50 @@ describe('a command in the sandbox', () => {
     await expect(run(await bubblewrap(), 'true', { workTree: '/no/such/tree' })).rejects.toThrow('no directory')
     await expect(run(await bubblewrap(), 'true', { cwd: '../..' })).rejects.toThrow('leaves the work tree')
     await expect(run(await bubblewrap(), 'true', { environment: { A: 'x\0--bind\0/\0/' } })).rejects.toThrow('NUL')
+  })
+
+  test('reads nothing below /proc that tells of the machine, and what programs need', async () => {
+    const own = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
+    const script = `cd /proc
+      for file in cmdline config.gz keys key-users modules kallsyms iomem ioports vmallocinfo interrupts timer_list \
+        timer_stats sched_debug latency_stats diskstats partitions swaps mdstat locks sys/kernel/core_pattern \
+        kcore kmsg kpageflags sysrq-trigger softirqs vmstat zoneinfo buddyinfo schedstat sys/fs/file-nr \
+        sys/fs/inode-nr sys/fs/inode-state sys/fs/dentry-state; do
+        head -c 1 $file 2> /dev/null | wc -c
+      done | sort -u
+      ls -A acpi asound bus driver fs irq pressure scsi 2> /dev/null | grep -v :
+      ls -A /sys 2> /dev/null
+      cat sys/kernel/random/boot_id
+      for file in cpuinfo meminfo stat version loadavg uptime self/status self/cmdline sys/vm/overcommit_memory \
+        sys/kernel/osrelease sys/kernel/random/uuid filesystems; do
+        head -c 1 $file > /dev/null || echo $file
+      done`
+    const { stdout, stderr } = await run(await bubblewrap(), script)
+    expect(stderr).toBe('')
+    const [lengths, bootId, ...rest] = stdout.trim().split(/\n+/)
+    expect([lengths, rest]).toEqual(['0', []])
+    expect(bootId).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+    expect(bootId).not.toBe(own.trim())
+    const stat = await run(await bubblewrap(), 'cat /proc/stat')
+    const processors = stat.stdout.split('\n').filter((line) => /^cpu\d/.test(line))
+    expect(processors).toEqual(cpus().map((_, index) => expect.stringMatching(new RegExp(`^cpu${index}( 0){7,10}$`))))
+    expect(stat.stdout.replace(/^btime .*$/m, '')).not.toMatch(/\s[1-9]/)
+    const writes = 'echo x > /proc/cmdline; mkdir /proc/fs/x; umount /proc/cmdline'
+    expect((await run(await bubblewrap(), writes)).code).not.toBe(0)
+  })
+
+  test('counts the processors of the machine in Node and Python, and runs what looks at it', async () => {
+    const script = `node -p "os.cpus().length + ' ' + os.availableParallelism() + ' ' + (os.totalmem() > 0)"
+      if command -v python3 > /dev/null; then python3 -c 'import os; print(os.cpu_count())'; else nproc --all; fi
+      for tool in 'free' 'ps -ef' 'top -b -n 1' 'uptime' 'git --version' 'npm --version'; do
+        command -v \${tool%% *} > /dev/null || continue
+        $tool > /dev/null || echo "$tool failed"
+      done`
+    const { stdout, stderr } = await run(await bubblewrap(), script)
+    expect([stdout.trim().split('\n'), stderr]).toEqual([
+      [`${cpus().length} ${availableParallelism()} true`, String(cpus().length)],
+      '',
+    ])
   })
 
   test('has exactly the environment that was given, and PATH, HOME and PWD', async () => {

@@ -1,7 +1,7 @@
 // Sandboxes for the tests, and ways to see what a run left on the host.
 import { execFileSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
-import { accessSync, readdirSync, readFileSync } from 'node:fs'
+import { accessSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { chmod, chown, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -130,4 +130,17 @@ export function controlGroups(pid: number): { all: string[]; runs: string[] } {
   })
   const all = found.split('\n').filter(Boolean)
   return { all, runs: all.filter((path) => /berth-[^/]+\/[^/]+$/.test(path)) }
+}
+
+/**
+ * Limits all runs of this process together: for a run, that is a machine with so much memory. False: there are no groups.
+ */
+export function limitRuns(megabytes: number): boolean {
+  const { all, runs } = controlGroups(process.pid)
+  const files = all
+    .filter((path) => !runs.includes(path))
+    .flatMap((path) => [join(path, 'memory.max'), join(path, 'memory.limit_in_bytes')])
+    .filter((path) => existsSync(path))
+  for (const file of files) writeFileSync(file, String(megabytes * 1024 * 1024))
+  return files.length > 0
 }

@@ -10,7 +10,7 @@ afterAll(cleanUp)
 type Call = { architecture: number; number: number; arguments: bigint[] }
 const ALLOWED = 0x7fff0000
 const KILLED = 0x80000000
-const [EPERM, ENOSYS, EOPNOTSUPP, EAFNOSUPPORT] = [1, 38, 95, 97]
+const [EPERM, ENOSYS, EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT] = [1, 38, 93, 95, 97]
 const errno = (value: number) => 0x50000 | value
 
 /** What the kernel does with a filter, for the instructions that it uses; any other fails. */
@@ -87,6 +87,10 @@ describe.each(['x64', 'arm64'] as const)('the filter of %s', (arch) => {
     const [socket, personality] = [CHECKED.socket![arch]!, CHECKED.personality![arch]!]
     for (let family = 0; family < 64; family++)
       expect(ask(socket, family)).toBe([1, 2, 10, 16].includes(family) ? ALLOWED : errno(EAFNOSUPPORT))
+    // Netlink for routes alone, whatever the bits that the kernel ignores.
+    for (let protocol = 1; protocol < 32; protocol++) expect(ask(socket, 16, 3, protocol)).toBe(errno(EPROTONOSUPPORT))
+    expect(ask(socket, 0x1_0000_0010n, 3, 0x1_0000_0006n)).toBe(errno(EPROTONOSUPPORT))
+    expect(ask(socket, 16, 3, 0x1_0000_0000n)).toBe(ALLOWED)
     for (const persona of [0, 8, 0xffffffff]) expect(ask(personality, persona)).toBe(ALLOWED)
     for (const persona of [0x0040000, 0x0400000, 0x0100000]) expect(ask(personality, persona)).toBe(errno(EPERM))
   })
@@ -152,10 +156,25 @@ describe('a command in the sandbox', () => {
       [socket, 10, 2, 0],
       [socket, 1, 1, 0],
       [socket, 16, 3, 0],
+      [socket, 16, 3, 6],
+      [socket, 16, 3, 12],
       [personality, 0x40000],
       [personality, 0xffffffff],
     ])
-    expect(found).toEqual([EPERM, EPERM, EPERM, EAFNOSUPPORT, EAFNOSUPPORT, 0, 0, 0, 0, EPERM, 0])
+    expect(found).toEqual([
+      EPERM,
+      EPERM,
+      EPERM,
+      EAFNOSUPPORT,
+      EAFNOSUPPORT,
+      0,
+      0,
+      0,
+      0,
+      ...[EPROTONOSUPPORT, EPROTONOSUPPORT],
+      EPERM,
+      0,
+    ])
   })
 
   const onX64 = arch === 'x64' ? bubblewrapTest : test.skip
@@ -167,6 +186,26 @@ describe('a command in the sandbox', () => {
     await chmod(join(workTree, 'old'), 0o755)
     expect(await run(await bubblewrap(), './old', { workTree })).toMatchObject({ code: 159, signal: 'SIGSYS' })
     expect(await errors([[0x40000000 + 39]])).toEqual([ENOSYS])
+  })
+
+  bubblewrapTest('finds its interfaces, and starts and ends children without handles of processes', async () => {
+    const script = `
+      import asyncio, os, signal, socket, subprocess, sys
+      print([name for _, name in socket.if_nameindex()])
+      child = subprocess.Popen(['sleep', '60'])
+      child.terminate()
+      print(child.wait() == -signal.SIGTERM)
+      async def ask():
+        made = await asyncio.create_subprocess_exec('echo', 'child', stdout=asyncio.subprocess.PIPE)
+        return (await made.communicate())[0].decode().strip()
+      print(asyncio.run(ask()))
+      try:
+        os.pidfd_open(os.getpid())
+      except OSError as error:
+        print(error.errno)`
+    const lines = script.split('\n').map((line) => line.replace(/^ {6}/, ''))
+    const { stdout, stderr, code } = await run(await bubblewrap(), ['python3', '-c', lines.join('\n')])
+    expect({ stdout, stderr, code }).toEqual({ stdout: `['lo']\nTrue\nchild\n${ENOSYS}\n`, stderr: '', code: 0 })
   })
 
   bubblewrapTest('runs Node with threads, npm, git, pipes and children', async () => {

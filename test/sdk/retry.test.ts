@@ -176,7 +176,7 @@ test('an answer that is not one of Berth’s is an error all the same', async ()
   })
 })
 
-test('a list ends where it says so, although a poller’s cursor is there', async () => {
+test('a list ends where it says so, although an older server has a cursor there too', async () => {
   const page = (items: string[], nextCursor: string | null, hasMore?: boolean): Step => {
     return () => Response.json({ tickets: items, nextCursor, hasMore })
   }

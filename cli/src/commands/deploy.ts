@@ -47,7 +47,10 @@ export const deploy: Action<Options> = async (context, [directory = '.'], option
   context.undo.delete(tell)
   const code = ended(done, out)
   out.show(done, () => (done.state === 'READY' ? clean(done.url) : ''))
-  return code
+  const { id, pinned, state, current } = done
+  if (!options.prod || state !== 'READY' || current || !pinned) return code
+  out.say(`Production is pinned to ${clean(pinned)}. Run \`berth promote ${clean(id)}\` to switch.`)
+  return exitCodes.pinned
 }
 
 async function readFolder({ out }: Context, directory: string): Promise<SourceFile[]> {

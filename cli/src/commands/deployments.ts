@@ -63,6 +63,9 @@ export function ended({ id, state, error }: Deployment, out: Output): number {
   }
   const why = error ? `: ${clean(error.message)} (${clean(error.code)})` : ''
   out.say(`${out.paint('red', state === 'CANCELED' ? 'Canceled' : 'Failed')}${why}`)
+  // Servers from before excerpts have none.
+  const excerpt = error?.excerpt?.split('\n') ?? []
+  if (excerpt.length > 1) for (const line of excerpt) out.say(`  ${clean(line)}`)
   return exitCodes.failed
 }
 
@@ -96,6 +99,7 @@ function card(it: Deployment): string {
     ['finished', time(it.finishedAt)],
     ...it.steps.map(({ name, durationMs }): [string, string] => [name, `${(durationMs / 1000).toFixed(1)} s`]),
     ...(it.error ? [['error', `${it.error.message} (${it.error.code})`] as [string, string]] : []),
+    ...(it.error?.logLine ? [['log line', it.error.logLine] as [string, number]] : []),
   ]
   return rows.map(([name, value]) => `${name.padEnd(11)} ${clean(value) || '-'}`).join('\n')
 }
@@ -106,12 +110,17 @@ export const promote: Action = async ({ berth, out }, [id]) => {
 }
 
 export const rollback: Action<OfProject> = async (context, [id], { project }) => {
-  const path = id
-    ? `/api/deployments/${encodeURIComponent(id)}/promote`
-    : `/api/projects/${encodeURIComponent(await requireProject(context, project))}/rollback`
-  // Production stays there until another one is promoted: builds that end later do not take over.
-  const answer = await context.send('POST', path, id ? { body: { pin: true } } : {})
-  tellProduction((await answer.json()) as Deployment, context.out)
+  const name = id ? await projectOf(context, id) : await requireProject(context, project)
+  const body = id ? { to: id } : {}
+  const answer = await context.send('POST', `/api/projects/${encodeURIComponent(name)}/rollback`, { body })
+  const it = (await answer.json()) as Deployment
+  tellProduction(it, context.out)
+  context.out.say('Later deployments do not take over until you run `berth promote`.')
+}
+
+async function projectOf({ berth }: Context, id: string): Promise<string> {
+  const found = await (await berth()).get('/deployments/{id}', { params: { path: { id } } } as never)
+  return (found as Deployment).project
 }
 
 function tellProduction(it: Deployment, out: Output): void {

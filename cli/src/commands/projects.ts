@@ -31,3 +31,10 @@ export const remove: Action = async ({ berth, out, options, signal }, [name]) =>
   await (await berth()).delete('/projects/{project}', { params: { path: { project: name! } } })
   out.say(`Deleted ${name}.`)
 }
+
+export const rename: Action = async ({ berth, out }, [project, name]) => {
+  const params = { path: { project: project! } }
+  const renamed: Project = await (await berth()).patch('/projects/{project}', { params, body: { name: name! } })
+  out.say(`Renamed ${clean(project!)} to ${clean(renamed.name)}. The old name still works.`)
+  out.show(renamed, () => clean(renamed.name))
+}

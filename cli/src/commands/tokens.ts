@@ -10,13 +10,15 @@ type Token = Schemas['Token']
 
 export const list: Action = async ({ berth, out }) => {
   const found = await collect((await berth()).list('/tokens'))
-  const heads = ['ID', 'NAME', 'BEGINS', 'USED', 'EXPIRES', 'SCOPES']
+  const heads = ['ID', 'NAME', 'BEGINS', 'USED', 'EXPIRES', 'CREATED BY', 'REPLACED BY', 'SCOPES']
   out.list(found, heads, (it: Token) => [
     it.id,
     it.name,
     it.prefix,
     time(it.lastUsedAt),
     time(it.expiresAt),
+    it.creatorId,
+    it.replacedBy,
     it.scopes.join(' '),
   ])
 }
@@ -39,7 +41,11 @@ function timeOf(text: string): string {
 }
 
 export const remove: Action = async ({ berth, out, options, signal }, [id]) => {
-  await confirm(`Revoke ${id}, and every token that it made?`, options.yes, signal)
+  await confirm(
+    `Revoke ${id}, what replaced it by its own request, and every token that these created?`,
+    options.yes,
+    signal,
+  )
   await (await berth()).delete('/tokens/{id}', { params: { path: { id: id! } } })
   out.say(`Revoked ${id}.`)
 }

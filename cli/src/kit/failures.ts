@@ -12,6 +12,8 @@ export const exitCodes = {
   notFound: 5,
   invalid: 6,
   unreachable: 7,
+  /** Ready, but production is pinned to another deployment. */
+  pinned: 8,
   interrupted: 130,
 } as const
 

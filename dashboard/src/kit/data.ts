@@ -127,7 +127,7 @@ export function useQuery<T>(call: Call<T> | null, options: QueryOptions = {}): Q
   return useCreated(call, options).query
 }
 
-type Page = { nextCursor: string | null; hasMore?: boolean }
+type Page = { nextCursor: string | null }
 type Item<T> = { [K in keyof T]: T[K] extends readonly (infer I)[] ? I : never }[keyof T]
 
 export type List<T> = Query<T> & {
@@ -138,7 +138,7 @@ export type List<T> = Query<T> & {
 }
 
 const itemsOf = (page: object) => Object.entries(page).find(([, value]) => Array.isArray(value)) as [string, unknown[]]
-const hasMore = (page: Page) => page.hasMore ?? page.nextCursor !== null
+const hasMore = (page: Page) => page.nextCursor !== null
 
 /** A list in pages. After an event all pages that are shown are read again. */
 export function useList<T extends Page>(call: Call<T> | null, options: QueryOptions = {}): List<T> {

@@ -2,7 +2,7 @@
 import { ConfirmButton, call, go, may, toast, useDialog } from '../kit/index.ts'
 import { Ask } from './ask.tsx'
 import { Deploy } from './deploy.tsx'
-import { type Deployment, nameOf } from './deployment-table.tsx'
+import type { Deployment } from './deployment-table.tsx'
 
 type ActionsProps = {
   of: Deployment
@@ -17,9 +17,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
   const path = { params: { path: { id: of.id } } }
   const writes = may('deployments:write')
   const ready = of.state === 'READY'
-  // What production served before this one: the newest that is older.
-  const previous = of.current ? before.find((it) => it.id < of.id) : undefined
-  const isOlder = of.production && current !== undefined && of.id < current.id
+  const leads = of.current && before.some((it) => it.id !== of.id)
   return (
     <>
       {writes && of.state === 'BUILDING' && (
@@ -31,9 +29,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           action="Cancel the build"
           done={() => toast('Canceled.')}
         >
-          <p>
-            The build ends within seconds and its output is lost. Production stays as it is. Redeploy builds it again.
-          </p>
+          <p>The build ends within seconds. Production stays as it is.</p>
         </ConfirmButton>
       )}
       {writes && of.state !== 'BUILDING' && !of.current && (
@@ -49,7 +45,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
         >
           <p>
             Its address <code>{new URL(of.url).host}</code> stops being served and is never given out again; its log is
-            lost. The commit stays in the repository: deploy it again, and it gets a new address.
+            lost.
           </p>
         </ConfirmButton>
       )}
@@ -58,14 +54,14 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           Redeploy
         </button>
       )}
-      {writes && previous && (
+      {writes && leads && (
         <button type="button" onClick={back.open}>
           Roll back
         </button>
       )}
       {writes && ready && !of.current && (
         <button type="button" onClick={promoting.open}>
-          {isOlder ? 'Roll back to this' : 'Promote'}
+          Promote
         </button>
       )}
       {ready && (
@@ -75,9 +71,9 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
       )}
       <Ask
         of={promoting}
-        title={isOlder ? 'Roll back to this deployment' : 'Promote to production'}
+        title="Promote to production"
         call={call('post', '/deployments/{id}/promote', path)}
-        action={isOlder ? 'Roll back' : 'Promote'}
+        action="Promote"
         done={() => toast('Production serves it now.')}
       >
         <p>
@@ -88,27 +84,24 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
               instead of <code>{current.commit}</code>
             </>
           )}
-          . The other one stays, and can be promoted again.
+          .
         </p>
         {!of.production && (
           <p class="soft">It was built as a preview, with the variables of previews. They stay in it as they were.</p>
         )}
       </Ask>
-      {previous && (
+      {leads && (
         <Ask
           of={back}
           title="Roll back production"
-          call={call('post', '/deployments/{id}/promote', { params: { path: { id: previous.id } } })}
-          action={`Roll back to ${previous.commit}`}
+          call={call('post', '/projects/{project}/rollback', { params: { path: { project: of.project } } })}
+          action="Roll back"
           done={({ id }) => {
             toast('Rolled back.')
             go(`/deployments/${id}`)
           }}
         >
-          <p>
-            Production serves the deployment before this one at once: <code>{previous.commit}</code>, {nameOf(previous)}
-            . This one stays, and can be promoted again.
-          </p>
+          <p>Production goes back to what served it before, and stays there until you promote another one.</p>
         </Ask>
       )}
       <Deploy of={again} project={of.project} branch={of.ref} production={of.production} />

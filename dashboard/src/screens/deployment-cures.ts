@@ -34,11 +34,11 @@ export const cures: Record<Code, Cure> = {
     cure: 'Ask the operator to install it, or commit the built site.',
   },
   install_failed: {
-    cure: 'The last lines of the log have its output. Commit a lockfile that installs, or change the install command.',
+    cure: 'Commit a lockfile that installs, or change the install command.',
     tab: 'settings',
   },
   build_failed: {
-    cure: 'The last lines of the log have its output. A variable that is set on your machine may be missing here.',
+    cure: 'A variable that is set on your machine may be missing here.',
     tab: 'variables',
   },
   build_timeout: {
@@ -64,7 +64,7 @@ export const cures: Record<Code, Cure> = {
     cure: 'Delete old deployments, or ask the operator for a higher limit.',
   },
   server_unhealthy: {
-    cure: 'Listen on the port of the variable PORT. The last lines that the server printed are in the log.',
+    cure: 'Listen on the port of the variable PORT.',
     tab: 'variables',
   },
   platform_disk_full: { cure: later },

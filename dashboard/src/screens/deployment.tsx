@@ -140,12 +140,13 @@ function Total({ of, before }: { of: Deployment; before: readonly Deployment[] }
 }
 
 function Failure({ of }: { of: Deployment }) {
-  const { code, message } = of.error!
+  const { code, message, excerpt } = of.error!
   const known = cures[code as keyof typeof cures]
   return (
     <Panel title={of.state === 'CANCELED' ? 'Why it was canceled' : 'Why it failed'} state={<code>{code}</code>} pad>
       <div class="stack">
         <p class="pre">{message}</p>
+        {excerpt && <pre class="excerpt">{excerpt}</pre>}
         {known && (
           <p>
             <b>What to do.</b> {known.cure}{' '}

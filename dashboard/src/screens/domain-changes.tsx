@@ -28,10 +28,7 @@ function MoveForm({ of, domain }: Props) {
         toast(`Visitors of ${domain.name} see ${project} now.`)
       }}
     >
-      <p>
-        Visitors see the other project at once. The zone, the certificate and the verification stay, and it can be moved
-        back.
-      </p>
+      <p>Visitors see the other project at once. The zone, the certificate and the verification stay.</p>
       <Select
         name="project"
         label="Project"

@@ -16,7 +16,7 @@ export function NewProject({ of }: { of: DialogState }) {
         <Field
           name="name"
           label="Name"
-          hint="Lower-case letters, digits and dashes. It is part of the address and never changes."
+          hint="Lower-case letters, digits and dashes. It becomes part of the address."
           placeholder="docs"
           autocomplete="off"
           mono

@@ -35,8 +35,7 @@ async function readProduction(names: string[], signal?: AbortSignal): Promise<Ma
   // What was deployed long ago is behind the first page: those projects are asked for one by one.
   const isBehind = ({ latest, current }: Production) =>
     latest === null || (current === null && latest.state !== 'BUILDING' && latest.state !== 'READY')
-  const behind =
-    recent.hasMore === false || recent.nextCursor === null ? [] : names.filter((name) => isBehind(found.get(name)!))
+  const behind = recent.nextCursor === null ? [] : names.filter((name) => isBehind(found.get(name)!))
   for (const name of behind) {
     const query = { project: [name], production: true, limit: 20 }
     const { deployments } = await berth.get('/deployments', { params: { query }, signal })

@@ -47,10 +47,7 @@ export function Hook({ project }: { project: Project }) {
       {none ? (
         <Panel title="Push hook" call={hook.call}>
           <Empty title="Deploy with every push">
-            <p>
-              The repository host calls Berth when somebody pushes. The production branch goes to production, others get
-              a preview.
-            </p>
+            <p>The production branch goes to production, others get a preview.</p>
             {make}
           </Empty>
         </Panel>
@@ -173,10 +170,7 @@ function Made({ project, hook, secret, refresh }: MadeProps) {
               refresh()
             }}
           >
-            <p>
-              Pushes are refused from now on and commits get no status. The secret and the token for statuses are lost;
-              a new hook has another secret and the same address.
-            </p>
+            <p>Pushes are refused and commits get no status. A new hook has another secret and the same address.</p>
           </ConfirmButton>
         </div>
       )}

@@ -37,12 +37,7 @@ export function Settings({ project }: { project: Project }) {
       >
         <Facts
           rows={[
-            [
-              'Name',
-              <>
-                {project.name} <span class="soft">never changes: it is part of the address</span>
-              </>,
-            ],
+            ['Name', project.name],
             ['Id', <code>{project.id}</code>],
             ['Region', project.region],
             ['Address', <a href={project.productionUrl}>{new URL(project.productionUrl).host}</a>],
@@ -75,6 +70,12 @@ function ReadOnly({ project }: { project: Project }) {
   )
 }
 
+const spaChoices = [
+  { value: 'null', text: 'As detected' },
+  { value: 'true', text: 'Always' },
+  { value: 'false', text: 'Never' },
+]
+
 /** Only what differs is sent, so that two people do not undo each other's changes. */
 function changesOf(project: Project, values: Values) {
   const { settings } = project
@@ -84,8 +85,9 @@ function changesOf(project: Project, values: Values) {
     installCommand: values['settings/installCommand'] || null,
     buildCommand: values['settings/buildCommand'] || null,
     outputDirectory: values['settings/outputDirectory'] || null,
-    spaFallback: values['settings/spaFallback'] === 'on',
+    spaFallback: JSON.parse(values['settings/spaFallback'] ?? 'null') as boolean | null,
     cleanUrls: values['settings/cleanUrls'] === 'on',
+    publishAnyway: values['settings/publishAnyway'] === 'on',
     autoDeploy: values['settings/autoDeploy'] === 'on',
     hsts: values['settings/hsts'] === 'on',
     buildNetwork: values['settings/buildNetwork'] as Network,
@@ -106,7 +108,7 @@ function SettingsForm({ project }: { project: Project }) {
   const { settings } = base.current
   const byFramework = 'Left empty: found out from the repository.'
   return (
-    <Panel title="Build and serve" note="takes effect with the next build" call={readOf(project)}>
+    <Panel title="Build and serve" call={readOf(project)}>
       <Form
         call={(values) =>
           call('patch', '/projects/{project}', {
@@ -117,7 +119,8 @@ function SettingsForm({ project }: { project: Project }) {
         submit="Save changes"
         done={(saved) => {
           base.current = saved
-          toast('Saved.')
+          const waits = saved.changes?.some(({ appliesTo }) => appliesTo === 'next deployment')
+          toast(waits ? 'Saved. Some changes take effect with the next deployment.' : 'Saved.')
         }}
       >
         <div class="fields">
@@ -166,14 +169,21 @@ function SettingsForm({ project }: { project: Project }) {
             value={settings.serverNetwork}
             options={networks}
           />
+          <Select
+            name="settings/spaFallback"
+            label="Unknown paths get index.html"
+            value={String(settings.spaFallback)}
+            options={spaChoices}
+            hint="For single-page apps."
+          />
         </div>
         <Check name="settings/autoDeploy" label="A push makes a deployment" checked={settings.autoDeploy} />
         <Check name="settings/cleanUrls" label="/about is answered with about.html" checked={settings.cleanUrls} />
         <Check
-          name="settings/spaFallback"
-          label="Unknown paths are answered with index.html"
-          checked={settings.spaFallback}
-          hint="For single-page applications."
+          name="settings/publishAnyway"
+          label="Publish files that look secret"
+          checked={settings.publishAnyway}
+          hint="Private keys, .env, PHP and databases of a site without a build."
         />
         <Check
           name="settings/hsts"
@@ -204,8 +214,7 @@ function Danger({ project }: { project: Project }) {
         with its secret, and the figures of its traffic. {new URL(project.productionUrl).host} stops answering at once.
       </p>
       <p class="soft">
-        The repository <code>{project.repo}</code> stays. A new project of the same name can be made from it, with new
-        variables.
+        The repository <code>{project.repo}</code> stays.
       </p>
       <Attached project={name} />
     </DeletePanel>

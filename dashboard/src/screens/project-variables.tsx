@@ -174,10 +174,7 @@ function VariableActions({ project, of, done }: { project: string; of: Variable;
           toast('Deleted. The next build does not see it.')
         }}
       >
-        <p>
-          The value for {targets[target].toLowerCase()} is lost{of.readable ? '' : ', and nobody can read it any more'}.
-          Deployments that were built keep what they have; builds from now on do not get it.
-        </p>
+        <p>The value for {targets[target].toLowerCase()} is lost. Builds from now on do not get it.</p>
       </ConfirmButton>
       <Dialog of={changing} title={`Change ${key}, ${targets[target]}`}>
         <VariableForm

@@ -26,7 +26,10 @@ export default function ProjectScreen({ params }: { params: Params }) {
   const name = params.name!
   const query = useQuery(call('get', '/projects/{project}', { params: { path: { project: name } } }), {
     on: ['project.*', 'takedown.*'],
-    when: ({ data, type }) => type.startsWith('takedown') || data.name === name,
+    when: ({ data, type }) =>
+      type.startsWith('takedown') ||
+      data.name === name ||
+      (data.formerNames as string[] | undefined)?.includes(name) === true,
   })
   useTitle(name)
   return (

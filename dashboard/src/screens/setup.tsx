@@ -167,10 +167,7 @@ function OfferPasskey() {
     <>
       <Top title="You are in" />
       <div class="stack">
-        <p>
-          The link works no more. Make a passkey now, and you sign in the next time with your finger, your face or your
-          device’s PIN. There is no password to lose.
-        </p>
+        <p>The link works only once. Make a passkey to sign in without one next time.</p>
         {error !== null && <ProblemView error={error} />}
         <div class="row wrap">
           {hasPasskeys() && (
@@ -182,9 +179,7 @@ function OfferPasskey() {
             Later
           </button>
         </div>
-        <p class="soft">
-          Later you find passkeys, a password and your sessions under your address at the foot of the page.
-        </p>
+        <p class="soft">Passkeys, your password and sessions are under your address at the foot of the page.</p>
       </div>
     </>
   )

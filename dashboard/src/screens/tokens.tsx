@@ -134,9 +134,9 @@ function OneToken({ id }: { id: string }) {
   const when = ({ subject }: { subject: string }) => subject === id
   const token = useQuery(call('get', '/tokens/{id}', { params: { path: { id } } }), { on: ['token.*'], when })
   const list = useList(listTokens(), { on: ['token.*'] })
-  const line = descendants(list.items ?? [], id)
-  const names = useNames()
   const { data } = token
+  const line = data ? lineOf(list.items ?? [], data) : []
+  const names = useNames()
   useTitle(data?.name ?? 'Token')
   return (
     <>
@@ -176,9 +176,9 @@ function OneToken({ id }: { id: string }) {
           <ScopeTable label="Scopes of the token" of={[{ name: 'May', scopes: data.scopes }]} />
         </Panel>
       )}
-      <Panel title="Tokens that it made" note="they end with it" call={list.call}>
+      <Panel title="Revoked with it" call={list.call}>
         <Table
-          label="Tokens that it made"
+          label="Revoked with it"
           rows={line}
           keyOf={({ id: key }) => key}
           columns={[
@@ -193,9 +193,13 @@ function OneToken({ id }: { id: string }) {
   )
 }
 
-/** Those that it made, and those that they made. */
-function descendants(all: readonly Token[], id: string): Token[] {
-  return all.filter(({ parentId }) => parentId === id).flatMap((it) => [it, ...descendants(all, it.id)])
+/** What is revoked with a token: the others of its lineage, which has the id of its first, and what any of them created. */
+function lineOf(all: readonly Token[], { id, lineage }: Token): Token[] {
+  const line = new Set([lineage])
+  // Those that are added come up as well.
+  for (const one of line)
+    for (const it of all) if ([it.lineage, it.parentId, it.creatorId].includes(one)) line.add(it.id)
+  return all.filter((it) => it.id !== id && line.has(it.id))
 }
 
 function Actions({ token, line }: { token: Token; line: Token[] }) {

@@ -17,6 +17,8 @@ import { createWays } from './ways.ts'
 // Nobody here has shown a token: no address may have all places.
 const maxInFlight = 200
 const maxOpenPerAddress = 50
+// An address and two passwords. Routes that take more say so.
+const bodyLimitBytes = 4 << 10
 
 const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes, mailSettingRoutes, deviceRoutes, signInRoutes]
 
@@ -37,6 +39,7 @@ export const authRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps
   // The document is that of the API; docs/people.md and docs/sign-in.md tell of these.
   app.addHook('onRoute', (route) => {
     route.schema = { ...route.schema, hide: true }
+    route.bodyLimit ??= bodyLimitBytes
   })
   const ways = createWays(deps)
   for (const plugin of plugins) await app.register(plugin, { deps, ways })

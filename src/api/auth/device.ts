@@ -9,7 +9,7 @@ import {
   lookAtDevice,
   takeDeviceToken,
 } from '../../services/people/devices.ts'
-import { revokeOwnToken } from '../../services/tokens/tokens.ts'
+import { revokeOwnToken } from '../../services/tokens/revocation.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned } from './session.ts'

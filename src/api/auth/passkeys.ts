@@ -14,9 +14,12 @@ import { clearStep, setStep, stepOf } from './browser-cookies.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned, signIn } from './session.ts'
 
+// What an authenticator attests may be long.
+const credentialBytes = 64 << 10
+
 export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, config, log } = deps
-  const { tries, party, prove } = ways
+  const { tries, party, prove, expectGuess } = ways
 
   app.post('/auth/passkeys/options', async (request, reply) => {
     await tries.begin(request.ip)
@@ -25,7 +28,9 @@ export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
     return options
   })
 
-  app.post('/auth/passkeys/sign-in', { schema: { body: SignInByPasskey } }, async (request, reply) => {
+  const bodyLimit = credentialBytes
+  const signingIn = { bodyLimit, preParsing: expectGuess, schema: { body: SignInByPasskey } }
+  app.post('/auth/passkeys/sign-in', signingIn, async (request, reply) => {
     const user = await tries.guess(request.ip, () =>
       signInByPasskey(db, party, { step: stepOf(request), response: request.body.response }, log),
     )
@@ -43,7 +48,7 @@ export const passkeyRoutes: AuthPlugin = async (app, { deps, ways }) => {
     return options
   })
 
-  app.post('/auth/passkeys', { schema: { body: CreatePasskey } }, async (request, reply) => {
+  app.post('/auth/passkeys', { bodyLimit, schema: { body: CreatePasskey } }, async (request, reply) => {
     const session = await requireSigned(db, request)
     const { name, response } = request.body
     const passkey = await createPasskey(db, party, session, { name, response, step: stepOf(request) })

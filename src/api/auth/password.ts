@@ -8,21 +8,25 @@ import { originOf, requireSigned, sendSession } from './session.ts'
 
 export const passwordRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, tokenDirectory } = deps
-  const { hasher, tries, prove } = ways
+  const { hasher, tries, prove, expectGuess } = ways
 
-  app.post('/auth/password', { schema: { body: SignInByPassword } }, async (request, reply) => {
-    const { email, password } = request.body
-    const user = await tries.guess(request.ip, async (take) => {
-      const admit = (browser: string | null) => take.person(email, browser)
-      return checkPassword(db, hasher, { email, password, kept: knownOf(request), admit })
-    })
-    if (user.totpConfirmedAt) {
-      setStep(reply, await beginStep(db, 'totp', { userId: user.id, password: passwordMark(user) }))
-      return { next: 'totp' }
-    }
-    setKnown(reply, user)
-    return sendSession(db, request, reply, await openByPassword(db, user, originOf(request)))
-  })
+  app.post(
+    '/auth/password',
+    { preParsing: expectGuess, schema: { body: SignInByPassword } },
+    async (request, reply) => {
+      const { email, password } = request.body
+      const user = await tries.guess(request.ip, async (take) => {
+        const admit = (browser: string | null) => take.person(email, browser)
+        return checkPassword(db, hasher, { email, password, kept: knownOf(request), admit })
+      })
+      if (user.totpConfirmedAt) {
+        setStep(reply, await beginStep(db, 'totp', { userId: user.id, password: passwordMark(user) }))
+        return { next: 'totp' }
+      }
+      setKnown(reply, user)
+      return sendSession(db, request, reply, await openByPassword(db, user, originOf(request)))
+    },
+  )
 
   app.put('/auth/password', { schema: { body: ChangePassword } }, async (request, reply) => {
     const session = await requireSigned(db, request)

@@ -9,9 +9,9 @@ import { originOf, requireSigned, sendSession } from './session.ts'
 
 export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
   const { db, vault } = deps
-  const { tries, prove } = ways
+  const { tries, prove, expectGuess } = ways
 
-  app.post('/auth/totp', { schema: { body: OneTimeCode } }, async (request, reply) => {
+  app.post('/auth/totp', { preParsing: expectGuess, schema: { body: OneTimeCode } }, async (request, reply) => {
     const user = await tries.guess(request.ip, async (take) => {
       const given = { code: request.body.code, step: stepOf(request), kept: knownOf(request) }
       return finishByCode(db, vault, { ...given, admit: take.code })

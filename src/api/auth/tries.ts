@@ -24,6 +24,8 @@ export type Take = {
 }
 
 export type Tries = {
+  /** Throws if nothing is left to the address, as far as is known here; counts nothing. */
+  expect(ip: string): void
   /** Runs `work`, whose guess is counted before it is known to be wrong. One that is right is given back. */
   guess<T>(ip: string, work: (take: Take) => Promise<T>): Promise<T>
   /** Counts what is no guess and costs something all the same. */
@@ -60,6 +62,10 @@ export function createTries(limits: SharedLimits | undefined): Tries {
 
   return {
     begin,
+    expect(ip) {
+      const used = [all, addresses].find((limit) => limit.isUsedUp(clientOf(ip)))
+      if (used) throw tooMany('Too many tries to sign in.', used.resetSeconds(clientOf(ip)))
+    },
     signIn: async (userId) => void (await take(allOfPerson, keyOf(userId, null))),
     address: async (userId) => void (await take(people, keyOf(`address of ${userId}`, null))),
     async guess(ip, work) {

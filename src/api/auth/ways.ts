@@ -14,6 +14,8 @@ const freshMs = 10 * 60_000
 export type Ways = {
   hasher: PasswordHasher
   tries: Tries
+  /** Refuses an address that may not guess any more, before the body is read. */
+  expectGuess(request: FastifyRequest): Promise<void>
   party: RelyingParty
   /** Null: none is configured. */
   provider: IdentityProvider | null
@@ -31,6 +33,7 @@ export function createWays({ config, sharedLimits, passwordHasher }: Deps): Ways
   return {
     hasher,
     tries,
+    expectGuess: async ({ ip }) => tries.expect(ip),
     party,
     provider: config.oidc && createIdentityProvider(config.oidc, `${party.origin}/auth/oidc/callback`),
     async prove({ ip }, { createdAt, user }, current) {

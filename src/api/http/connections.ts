@@ -1,11 +1,16 @@
-// Which group a request's connections to the database count for, so that one locked table holds up its own routes only.
-import type { FastifyInstance } from 'fastify'
-import { inGroups } from '../../platform/pool.ts'
+// Which group a request's connections to the database count for, so that one locked table holds up its own routes only;
+// and how long the request hears nothing from the database.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { inGroups, newSilence, type Silence } from '../../platform/pool.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Default: by the noun of the route. */
     connectionGroups?: readonly string[]
+  }
+  interface FastifyRequest {
+    /** Null where a request is refused before all hooks. */
+    silence: Silence | null
   }
 }
 
@@ -22,7 +27,22 @@ export function groupConnections(app: FastifyInstance): void {
     const names = noun ? [noun, ...(isReading ? [] : [`${noun}/changes`, 'changes'])] : []
     route.config = { connectionGroups: names, ...route.config }
   })
-  app.addHook('preValidation', (request, _reply, done) => {
-    inGroups(request.routeOptions.config.connectionGroups ?? [], done)
+  app.decorateRequest('silence', null)
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.silence = newSilence()
+    inGroups([], done, request.silence)
   })
+  // Again, because what comes after the body runs on behalf of the connection.
+  app.addHook('preValidation', (request, _reply, done) => {
+    inGroups(request.routeOptions.config.connectionGroups ?? [], done, request.silence)
+  })
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    endSilence(request)
+    done()
+  })
+}
+
+/** For a response that has begun: a stream outlasts an outage, and asks again and again. */
+export function endSilence({ silence }: FastifyRequest): void {
+  if (silence) silence.isOver = true
 }

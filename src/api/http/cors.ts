@@ -1,11 +1,14 @@
 // CORS: pages of other origins use the API by a token that they hold themselves. There are no cookies to abuse.
 import type { FastifyInstance } from 'fastify'
+import { headers } from './openapi-answers.ts'
 
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const requestHeaders = [
   'Accept',
   'Api-Version',
   'Authorization',
+  'Content-Digest',
+  'Content-Range',
   'Content-Type',
   'Idempotency-Key',
   'If-Match',
@@ -15,21 +18,8 @@ const requestHeaders = [
   'Tracestate',
   'X-Request-Id',
 ].join(', ')
-const responseHeaders = [
-  'Allow',
-  'Api-Version',
-  'Deprecation',
-  'ETag',
-  'Idempotency-Replayed',
-  'Link',
-  'Location',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Retry-After',
-  'Sunset',
-  'WWW-Authenticate',
-  'X-Request-Id',
-].join(', ')
+// Whatever an operation may answer with, and what HTTP itself has.
+const responseHeaders = [...Object.keys(headers), 'Allow', 'Content-Range', 'Sunset'].sort().join(', ')
 // As long as any browser remembers it.
 const preflightSeconds = 86_400
 

@@ -1,7 +1,7 @@
 // Strong ETags of single resources: 304 for a current copy, 412 for a write based on an old one.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
-import { etagOf, namesEtag } from '../../platform/etags.ts'
+import { etagOf, etagOfLive, namesEtag, namesVersion } from '../../platform/etags.ts'
 
 /** Passed to a service that changes a resource, which calls it with the view of the locked row. */
 export type Precondition = (view: unknown) => void
@@ -14,9 +14,20 @@ export function isCurrent(request: FastifyRequest, reply: FastifyReply, etag: st
   return known !== undefined && namesEtag(known.replaceAll('W/', ''), etag)
 }
 
-/** Answers one resource, or 304 when the reader's copy is current; `version` where that is more than the view. */
+/**
+ * Answers one resource, or 304 when the reader's copy is current. `version` where that is more than the view, or less:
+ * being used makes no new version of a token.
+ */
 export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T, version?: unknown): T {
-  const etag = etagOf(version ?? view)
+  return send(request, reply, view, etagOf(version ?? view))
+}
+
+/** The same for one that also changes by itself: If-Match compares `version`, If-None-Match all of the view. */
+export function sendLive<T>(request: FastifyRequest, reply: FastifyReply, view: T, version: unknown): T {
+  return send(request, reply, view, etagOfLive(version, view))
+}
+
+function send<T>(request: FastifyRequest, reply: FastifyReply, view: T, etag: string): T {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (!isRead) reply.header('etag', etag)
   // Written by the schema of the route: a view may have more than it is to show, in a document of a row.
@@ -35,6 +46,6 @@ export function precondition(request: FastifyRequest): Precondition {
   return (view) => {
     if (wanted === undefined) return
     // What is not there has no version, and `*` does not stand for it.
-    if (view === null || !namesEtag(wanted, etagOf(view))) throw new Fault('precondition_failed')
+    if (view === null || !namesVersion(wanted, etagOf(view))) throw new Fault('precondition_failed')
   }
 }

@@ -27,14 +27,16 @@ export const headers = {
   'X-Request-Id': header('Names the request, in problems and in the log of the server', 'req_7m2k9xq4tb', {
     required: true,
   }),
-  'Api-Version': header('Version of the API that answered', '2026-11-14'),
+  'Api-Version': header('Version of the API that answered', '2026-11-14', { required: true }),
   'RateLimit-Policy': header(
-    'Requests in so many seconds, for the token and for all tokens of its account; with every answer to a valid token',
+    'Requests in so many seconds, for the token and for all tokens of its account; without a valid token, for the address',
     '"token";q=600;w=60, "account";q=1800;w=60',
+    { required: true },
   ),
   RateLimit: header(
-    'Requests left and seconds until there are new ones, for both; with every answer to a valid token',
+    'Requests left and seconds until there are new ones, for both, or for the address',
     '"token";r=588;t=17, "account";r=1712;t=42',
+    { required: true },
   ),
   ETag: header('Version of the resource, for `If-None-Match` and `If-Match`', '"V1StGXR8Z5jdHi6BmyT7f2hQ0uE"'),
   Location: header('Path of what was made', '/api/projects/docs', { required: true }),
@@ -42,8 +44,19 @@ export const headers = {
     'Path of the next page, with `rel="next"`, left out on the last; with `rel="deprecation"`, what to use instead',
     '</api/projects?cursor=eyJ>; rel="next"',
   ),
-  Deprecation: header('Since when a field of the answer is deprecated (RFC 9745)', '@1794787200'),
+  Deprecation: header(
+    'Since when a part of the operation is deprecated (RFC 9745); sent to those who use that part',
+    '@1794787200',
+  ),
   'Idempotency-Replayed': header('`true`: the stored answer to an earlier request with the same key', 'true'),
+  'Zone-Served': header(
+    'With `?wait=served`: `true`: both nameservers answer with the change; `false`: not within ten seconds, see the status of the zone',
+    'true',
+  ),
+  'Production-Served': header(
+    '`true`: every visitor gets the deployment; `false`: not within 30 seconds, see `GET /projects/{project}/production`',
+    'true',
+  ),
   'Upload-Offset': header('How many bytes of the content are here', '1048576'),
   'Retry-After': header('Seconds until a next try makes sense; with 403 only where something has to end first', '17'),
   'WWW-Authenticate': header('What is missing (RFC 6750)', 'Bearer realm="berth", error="invalid_token"'),
@@ -51,7 +64,8 @@ export const headers = {
 
 type HeaderName = keyof typeof headers
 
-const always: HeaderName[] = ['X-Request-Id', 'Api-Version', 'RateLimit-Policy', 'RateLimit']
+const outside: HeaderName[] = ['X-Request-Id', 'Api-Version']
+const always: HeaderName[] = [...outside, 'RateLimit-Policy', 'RateLimit']
 
 function named(names: Iterable<HeaderName>): Record<string, Reference> {
   return Object.fromEntries([...new Set(names)].map((name) => [name, { $ref: `#/components/headers/${name}` }]))
@@ -99,8 +113,7 @@ function queryOf({ schema }: Described): object {
 /** Whether the operation answers one resource with its ETag, and 304 to who has it. */
 export function isSingle(route: Described): boolean {
   const body = (route.schema?.response as Record<string, { $ref?: string }> | undefined)?.[200]
-  const { withoutEtag, etagOfPart } = route.config ?? {}
-  return route.method === 'GET' && !withoutEtag && !etagOfPart && !body?.$ref?.endsWith('List')
+  return route.method === 'GET' && !route.config?.withoutEtag && !body?.$ref?.endsWith('List')
 }
 
 /** Whether the answer is a resource that has an ETag, read or just written. */
@@ -108,13 +121,7 @@ function showsVersion(route: Described, status: string): boolean {
   if (route.config?.withoutEtag) return false
   // After a PUT there is none: what is stored is not what was sent, letter by letter (RFC 9110, 9.3.4). Where the answer
   // shows what is stored, the ETag is of that.
-  return (
-    isSingle(route) ||
-    !!route.config?.showsVersion ||
-    !!route.config?.etagOfPart ||
-    route.method === 'PATCH' ||
-    status === '201'
-  )
+  return isSingle(route) || !!route.config?.showsVersion || route.method === 'PATCH' || status === '201'
 }
 
 /** Every code that an operation can answer with, from its own list and from its shape, in the order of the catalogue. */
@@ -143,7 +150,7 @@ function problemResponse(status: number, codes: FaultCode[], common: HeaderName[
   const special = codes.flatMap((code) => headersOfCodes[code] ?? [])
   if (status === 401) special.push('WWW-Authenticate')
   // A conflict that was found is not looked for again with the same key.
-  if (status === 409 && common.includes('Api-Version')) special.push('Idempotency-Replayed')
+  if (status === 409 && common === always) special.push('Idempotency-Replayed')
   return {
     description: lines.join('\n'),
     headers: named([...common, ...special]),
@@ -157,11 +164,26 @@ function byStatus(codes: FaultCode[]): [status: number, codes: FaultCode[]][] {
 
 const capital = (word: string) => `${word[0]!.toUpperCase()}${word.slice(1)}`
 
-/** After the codes that not every operation has, so that operations with the same ones share a component. */
-function nameOf(status: number, codes: FaultCode[]): string {
-  const own = codes.filter((code) => !commonFaults.includes(code))
-  const words = own.length > 0 ? own.flatMap((code) => code.split('_')) : STATUS_CODES[status]!.split(' ')
-  return words.map(capital).join('')
+// Codes that follow from the form of an operation, and the word for that form; the empty word where the status says it.
+const forms: Partial<Record<FaultCode, string>> = {
+  ...Object.fromEntries(commonFaults.map((code) => [code, ''])),
+  ...{ not_found: '', precondition_failed: '', body_too_large: '', unsupported_media_type: '' },
+  ...{ insufficient_scope: 'Scoped', token_limited_to_projects: 'Account', quota_exceeded: 'Limited' },
+  ...{ invalid_cursor: 'List', invalid_json: 'Change' },
+  ...{ invalid_idempotency_key: 'Post', idempotency_in_progress: 'Post', idempotency_key_reused: 'Post' },
+}
+
+/**
+ * The status, behind the form of the operations that share the response, or behind the one operation that has codes of
+ * its own: `ListBadRequest`, `CreateDomainConflict`. A further code changes no name.
+ */
+function nameOf({ schema }: Described, status: number, codes: FaultCode[]): string {
+  const phrase = STATUS_CODES[status]!.replaceAll(' ', '')
+  if (codes.some((code) => forms[code] === undefined)) return `${capital(schema!.operationId!)}${phrase}`
+  const words = new Set(codes.map((code) => forms[code]))
+  // Every POST is a change.
+  if (words.has('Post')) words.delete('Change')
+  return [...words, phrase].join('')
 }
 
 const notModified: Response = {
@@ -178,19 +200,21 @@ export function answersOf(route: Described, made: Responses, shared: Record<stri
     if (showsVersion(route, status)) own.push('ETag')
     if ('cursor' in queryOf(route)) own.push('Link')
     if (route.method === 'POST') own.push('Idempotency-Replayed')
+    if (route.config?.showsServed) own.push(route.config.showsServed)
     if (route.config?.showsOffset) own.push('Upload-Offset')
-    if (route.config?.deprecatesToken) own.push('Deprecation', 'Link')
+    if (route.config?.deprecated) own.push('Deprecation', 'Link')
     answers[status] = { ...response, headers: named([...always, ...own]) }
     const { stream } = route.config ?? {}
     if (stream) response.content!['text/event-stream'] = { schema: { $ref: `#/components/schemas/${stream.$id}` } }
   }
   const share = (status: number, name: string, response: Response) => {
     shared[name] ??= response
+    if (shared[name].description !== response.description) throw new Error(`two responses would be named ${name}`)
     answers[status] = { $ref: `#/components/responses/${name}` }
   }
   if (isSingle(route)) share(304, 'NotModified', notModified)
   for (const [status, codes] of byStatus(faultsOf(route))) {
-    share(status, nameOf(status, codes), problemResponse(status, codes, always))
+    share(status, nameOf(route, status, codes), problemResponse(status, codes, always))
   }
   return answers
 }
@@ -199,10 +223,10 @@ export function answersOf(route: Described, made: Responses, shared: Record<stri
 export function answersOutside(route: Described, made: Responses): Responses {
   const answers: Responses = {}
   for (const [status, response] of Object.entries(made) as [string, Response][]) {
-    answers[status] = { ...response, headers: named(['X-Request-Id']) }
+    answers[status] = { ...response, headers: named(outside) }
   }
   for (const [status, codes] of byStatus(route.config?.faults ?? [])) {
-    answers[status] = problemResponse(status, codes, ['X-Request-Id'])
+    answers[status] = problemResponse(status, codes, outside)
   }
   return answers
 }

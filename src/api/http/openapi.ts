@@ -146,10 +146,6 @@ function finishDocument(document: Document, routes: Map<string, Described>): voi
       ? answersOutside(route, operation.responses)
       : answersOf(route, operation.responses, shared)
     if (!operation.servers) operation.parameters = [...(operation.parameters ?? []), ...requestHeaderReferences]
-    const { archive } = route.config ?? {}
-    for (const type of archive?.types ?? []) {
-      operation.requestBody!.content[type] = { schema: { $ref: `#/components/schemas/${archive!.schema.$id}` } }
-    }
     if (operation.requestBody) tellOptional(operation.requestBody, components.schemas)
   }
   components.responses = Object.fromEntries(Object.entries(shared).sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -1,8 +1,9 @@
-// Lists over HTTP: `limit`, `cursor`, `order`, `since` and `until` in, `hasMore`, `nextCursor` and a Link header out.
+// Lists over HTTP: `limit`, `cursor`, `order`, `since` and `until` in; `hasMore`, two cursors and a Link header out.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { refuseFields } from '../../platform/fields.ts'
 import { decodeCursor, encodeCursor, type Order, type PageOf, type PageRequest } from '../../platform/page.ts'
 
+type PageEnd = { hasMore: boolean; nextCursor: string | null; latestCursor: string | null }
 type Query = { limit?: number; cursor?: string; order?: Order; since?: string; until?: string }
 
 /** `keyCount` is the number of columns in the list's sort key; lists by name are ascending, others newest first. */
@@ -36,10 +37,16 @@ export function sendPage<K extends string, T>(
   found: Record<K, PageOf<T>>,
 ) {
   const [[list, { items, last, hasMore }]] = Object.entries(found) as [[K, PageOf<T>]]
-  const nextCursor = last && encodeCursor(list, page.order, last)
-  if (nextCursor && hasMore) reply.header('link', `<${withCursor(request.url, nextCursor)}>; rel="next"`)
-  return { [list]: items, hasMore, nextCursor } as Record<K, T[]> & { hasMore: boolean; nextCursor: string | null }
+  const reached = last && encodeCursor(list, page.order, last)
+  const nextCursor = hasMore ? reached : null
+  if (nextCursor) reply.header('link', `<${withCursor(request.url, nextCursor)}>; rel="next"`)
+  // Behind the oldest item nothing is ever added.
+  const latestCursor = page.order === 'asc' ? reached : null
+  return { [list]: items, hasMore, nextCursor, latestCursor } as Record<K, T[]> & PageEnd
 }
+
+/** The end of a list that always comes whole. */
+export const wholeEnd: PageEnd = { hasMore: false, nextCursor: null, latestCursor: null }
 
 /** The address of the next page: this one's, with another cursor. */
 function withCursor(url: string, cursor: string): string {

@@ -1,12 +1,14 @@
 // Errors as RFC 9457 problems: the one place that knows which HTTP status a code has.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { isDatabaseLost, isPoolFull, isTimedOut, raised, refusedQuota } from '../../platform/database.ts'
+import { isDatabaseLost, isPoolFull, isReadOnly, isTimedOut, raised, refusedQuota } from '../../platform/database.ts'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
 
 export const statuses: Record<FaultCode, number> = {
   invalid_json: 400,
   invalid_request: 400,
+  request_timeout: 408,
+  headers_too_large: 431,
   invalid_cursor: 400,
   invalid_idempotency_key: 400,
   unknown_api_version: 400,
@@ -96,6 +98,21 @@ function wrongType(request: FastifyRequest): Fault {
   return new Fault('unsupported_media_type', detail)
 }
 
+/** Nobody who reads needs to hear what may have become of a change. */
+function unread(fault: Fault): Fault {
+  return new Fault(fault.code, 'The server lost its database for the moment. Nothing was changed.', {
+    ...fault.members,
+    cause: fault.cause,
+  })
+}
+
+/** The fault in words that fit the request. */
+function saidOf(fault: Fault, request: FastifyRequest): Fault {
+  if (fault.code === 'unsupported_media_type') return wrongType(request)
+  const isReading = request.method === 'GET' || request.method === 'HEAD'
+  return fault.code === 'database_unavailable' && isReading ? unread(fault) : fault
+}
+
 /** Any error as a Fault; an unexpected error becomes an internal error that keeps its cause. */
 export function toFault(error: unknown): Fault {
   if (error instanceof Fault) return error
@@ -109,6 +126,10 @@ export function toFault(error: unknown): Fault {
   if (isPoolFull(error)) {
     const detail = 'Every connection to the database is in use. Nothing of the request was stored.'
     return new Fault('overloaded', detail, { cause: error, retryAfterSeconds: 2 })
+  }
+  if (isReadOnly(error)) {
+    const detail = 'The database takes no changes at present; reading works. Nothing of the request was stored.'
+    return new Fault('database_unavailable', detail, { cause: error, retryAfterSeconds: 5 })
   }
   if (isDatabaseLost(error)) return new Fault('database_unavailable', undefined, { cause: error, retryAfterSeconds: 2 })
   if (isTimedOut(error)) {
@@ -135,7 +156,7 @@ export function problemOf(fault: Fault, baseUrl: string, requestId: string) {
 }
 
 export function sendFault(found: Fault, baseUrl: string, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const fault = found.code === 'unsupported_media_type' ? wrongType(request) : found
+  const fault = saidOf(found, request)
   const status = statuses[fault.code]
   const { allow, etag, retryAfterSeconds, requiredScope } = fault.members
   // A session is a cookie, for which HTTP has no scheme to name.
@@ -148,12 +169,11 @@ export function sendFault(found: Fault, baseUrl: string, request: FastifyRequest
   if (requiredScope) {
     reply.header('www-authenticate', `Bearer realm="berth", error="insufficient_scope", scope="${requiredScope}"`)
   }
-  // What is left of the body is not waited for.
-  if (fault.code === 'body_too_large') reply.header('connection', 'close')
   if (etag) reply.header('etag', etag)
   if (allow) reply.header('allow', allow.join(', '))
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
-  if (status >= 500) request.log.error({ requestId: request.id, err: fault.cause ?? fault }, fault.code)
+  if (fault.code === 'database_unavailable') request.server.outages.note(request, fault)
+  else if (status >= 500) request.log.error({ requestId: request.id, err: fault.cause ?? fault }, fault.code)
   return reply
     .code(status)
     .type('application/problem+json')

@@ -54,6 +54,8 @@ export type RateLimit = {
   giveBack(key: string): void
   /** Whether nothing is left to the key, as far as is known here; counts nothing. */
   isUsedUp(key: string): boolean
+  /** Until the current minute of the key ends. */
+  resetSeconds(key: string): number
 }
 
 export type Sharing = {
@@ -169,6 +171,7 @@ export function createRateLimit(quota: number, sharing?: Sharing, windowMs = min
       const nowMs = Date.now()
       return current !== undefined && nowMs < current.endsAtMs && stateOf(current, nowMs) === 'over'
     },
+    resetSeconds: (key) => resetSeconds(window(key, Date.now()), Date.now()),
   }
 }
 
@@ -176,11 +179,23 @@ function resetSeconds(window: Window, nowMs: number): number {
   return Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1000))
 }
 
+const leftOf = ({ quota }: RateLimit, { used, others }: Window) => Math.max(0, quota - used - others)
+
+/** Tells a caller without a valid token what is left to its address, and counts nothing. */
+export function createAddressNotice(perAddress: RateLimit) {
+  const policy = `"address";q=${perAddress.quota};w=${minuteMs / 1000}`
+  return (address: string): { 'ratelimit-policy': string; ratelimit: string } => {
+    const nowMs = Date.now()
+    const window = perAddress.window(address, nowMs)
+    const left = `"address";r=${leftOf(perAddress, window)};t=${resetSeconds(window, nowMs)}`
+    return { 'ratelimit-policy': policy, ratelimit: left }
+  }
+}
+
 /** Counts a request of a token and its account, sets the rate limit headers, and refuses what is over either limit. */
 export function createCallerLimit(perToken: RateLimit, perAccount: RateLimit) {
   const seconds = minuteMs / 1000
   const policy = `"token";q=${perToken.quota};w=${seconds}, "account";q=${perAccount.quota};w=${seconds}`
-  const left = ({ quota }: RateLimit, { used, others }: Window) => Math.max(0, quota - used - others)
 
   /** A promise only where nothing was taken beforehand. */
   return function limitCaller(actor: Actor, reply: FastifyReply): undefined | Promise<void> {
@@ -209,7 +224,7 @@ export function createCallerLimit(perToken: RateLimit, perAccount: RateLimit) {
     reply.header('ratelimit-policy', policy)
     reply.header(
       'ratelimit',
-      `"token";r=${left(perToken, token)};t=${tokenReset}, "account";r=${left(perAccount, account)};t=${accountReset}`,
+      `"token";r=${leftOf(perToken, token)};t=${tokenReset}, "account";r=${leftOf(perAccount, account)};t=${accountReset}`,
     )
     if (overAccount) {
       const wait = overToken ? Math.max(tokenReset, accountReset) : accountReset

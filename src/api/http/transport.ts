@@ -1,7 +1,7 @@
 // Checks before authentication: HTTPS only, known API versions, and load shedding.
 import type { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
 
 export const apiVersion = '2026-11-14'
@@ -16,8 +16,7 @@ export function requireHttps(request: FastifyRequest): void {
   if (request.protocol !== 'https' && !isLoopback(request.ip)) throw new Fault('https_required')
 }
 
-export function negotiateVersion(request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('api-version', apiVersion)
+export function negotiateVersion(request: FastifyRequest): void {
   const wanted = request.headers['api-version']
   if (wanted === undefined || knownVersions.has(String(wanted))) return
   throw new Fault('unknown_api_version', `There is no version ${String(wanted).slice(0, 40)}; known is ${apiVersion}.`)

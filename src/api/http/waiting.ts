@@ -105,7 +105,7 @@ export function createWaits(
 }
 
 /** Runs work in the order of the calls, at most so many at once. */
-function createTurns(atOnce: number) {
+export function createTurns(atOnce: number) {
   let running = 0
   const queue: (() => void)[] = []
   return async function inTurn<T>(work: () => T | Promise<T>): Promise<T> {

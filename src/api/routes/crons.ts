@@ -3,7 +3,7 @@ import { Named } from '../../schemas/common.ts'
 import { CronList, CronParams, CronRunList, CronRunQuery } from '../../schemas/crons.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
 import { listCronRuns, listCrons } from '../../services/crons/crons.ts'
-import { readPage, sendPage } from '../http/page.ts'
+import { readPage, sendPage, wholeEnd } from '../http/page.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const cronRoutes: RoutePlugin = async (app, { deps }) => {
@@ -24,7 +24,7 @@ export const cronRoutes: RoutePlugin = async (app, { deps }) => {
         response: { 200: Named(CronList) },
       },
     },
-    async (request) => ({ crons: await listCrons(db, request.actor, request.params.project) }),
+    async (request) => ({ crons: await listCrons(db, request.actor, request.params.project), ...wholeEnd }),
   )
 
   app.get(

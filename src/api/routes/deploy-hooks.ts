@@ -1,7 +1,7 @@
 // /projects/{project}/deploy-hooks: list, create, read, delete; and outside /api, the address that starts a deployment.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from '@sinclair/typebox'
 import { Fault } from '../../platform/errors.ts'
-import { etagOf } from '../../platform/etags.ts'
 import { Named } from '../../schemas/common.ts'
 import {
   CreateDeployHook,
@@ -25,7 +25,7 @@ import {
   listDeployHooks,
 } from '../../services/pushes/deploy-hooks.ts'
 import type { Deps } from '../deps.ts'
-import { precondition } from '../http/etag.ts'
+import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
@@ -90,7 +90,7 @@ export const deployHookRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/projects/:project/deploy-hooks/:id',
     {
-      config: { scope: 'projects:read', etagOfPart: true },
+      config: { scope: 'projects:read' },
       schema: {
         operationId: 'getDeployHook',
         tags: ['Projects'],
@@ -102,8 +102,7 @@ export const deployHookRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const hook = await findDeployHook(db, request.actor, request.params.project, request.params.id)
-      reply.header('etag', etagOf(deployHookVersion(hook)))
-      return hook
+      return sendSingle(request, reply, hook, deployHookVersion(hook))
     },
   )
 
@@ -181,12 +180,17 @@ export const deployHookCallRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = a
         params: DeployHookCallParams,
         response: { 202: Named(DeployHookResult) },
       },
+      // Before the body is read, whatever it is.
+      preParsing: async (request) => {
+        const hook = await findCalledHook(db, (request.params as Static<typeof DeployHookCallParams>).secret)
+        const { exceeded, resetSeconds } = await callsPerHook.take(hook.id)
+        if (exceeded) throw tooMany(`More than ${callsPerMinute} calls of the deploy hook in a minute.`, resetSeconds)
+      },
     },
     async (request, reply) => {
+      // Looked up again: the hook may have been deleted while the body came.
       const hook = await findCalledHook(db, request.params.secret)
       request.actor = hook.actor
-      const { exceeded, resetSeconds } = await callsPerHook.take(hook.id)
-      if (exceeded) throw tooMany(`More than ${callsPerMinute} calls of the deploy hook in a minute.`, resetSeconds)
       reply.code(202)
       return callDeployHook(db, options, hook)
     },

@@ -1,6 +1,5 @@
 // /dns/{domain}/keys: list, create, read, delete.
 import type { Static } from '@sinclair/typebox'
-import { etagOf } from '../../platform/etags.ts'
 import { Named } from '../../schemas/common.ts'
 import {
   CreateDnsKey,
@@ -12,7 +11,7 @@ import {
 } from '../../schemas/dns-keys.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
 import { checkKey, createKey, deleteKey, findKey, keyVersion, listKeys } from '../../services/dns/keys.ts'
-import { precondition } from '../http/etag.ts'
+import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
@@ -79,7 +78,7 @@ export const dnsKeyRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/dns/:domain/keys/:id',
     {
-      config: { scope: 'dns:read', inZoneParts: true, etagOfPart: true },
+      config: { scope: 'dns:read', inZoneParts: true },
       schema: {
         operationId: 'getDnsKey',
         tags: ['DNS'],
@@ -91,8 +90,7 @@ export const dnsKeyRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const key = await findKey(db, request.actor, request.params.domain, request.params.id)
-      reply.header('etag', etagOf(keyVersion(key)))
-      return key
+      return sendSingle(request, reply, key, keyVersion(key))
     },
   )
 

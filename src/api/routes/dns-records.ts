@@ -12,6 +12,7 @@ import {
   DnsRecordParams,
   DnsRecordQuery,
   DryRunQuery,
+  ServedQuery,
   ZoneParams,
 } from '../../schemas/dns-records.ts'
 import { applyBatch, applyPlanned, checkBatch } from '../../services/dns/batches.ts'
@@ -34,6 +35,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
       config: {
         scope: 'dns:write',
         inZoneParts: true,
+        showsServed: 'Zone-Served',
         faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof CreateDnsRecord>) =>
           checkRecord(db, actor, (params as ZonePath).domain, body),
@@ -46,6 +48,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
           'Adds a record to the zone of an attached domain, verified or not. The value is checked and stored in the ' +
           'canonical form of its type.',
         params: ZoneParams,
+        querystring: ServedQuery,
         body: CreateDnsRecord,
         response: { 201: Named(DnsRecord) },
       },
@@ -85,6 +88,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
       config: {
         scope: 'dns:write',
         inZoneParts: true,
+        showsServed: 'Zone-Served',
         faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof DnsBatch>) =>
           checkBatch(db, actor, (params as ZonePath).domain, body),
@@ -143,6 +147,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
       config: {
         scope: 'dns:write',
         inZoneParts: true,
+        showsServed: 'Zone-Served',
         faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof ChangeDnsRecord>) =>
           checkChange(db, actor, params as RecordPath, body),
@@ -153,6 +158,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'Change a record',
         description: 'Changes name, value, ttl or comment; what is left out stays. The type never changes.',
         params: DnsRecordParams,
+        querystring: ServedQuery,
         body: ChangeDnsRecord,
         response: { 200: Named(DnsRecord) },
       },
@@ -166,13 +172,19 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:write', inZoneParts: true, faults: ['record_conflict', 'zone_follows_primary'] },
+      config: {
+        scope: 'dns:write',
+        inZoneParts: true,
+        showsServed: 'Zone-Served',
+        faults: ['record_conflict', 'zone_follows_primary'],
+      },
       schema: {
         operationId: 'deleteDnsRecord',
         tags: ['DNS'],
         summary: 'Delete a record',
         description: 'The nameservers stop answering with it. The last NS record of a name with a DS record stays.',
         params: DnsRecordParams,
+        querystring: ServedQuery,
         response: { 204: NoContent },
       },
     },

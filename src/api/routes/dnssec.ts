@@ -1,11 +1,18 @@
-// /dns/{domain}/dnssec: read, put, delete, and roll over.
+// /dns/{domain}/dnssec: read, put, delete, and roll over; and the keys of another provider that signs the zone too.
 import type { Static } from '@sinclair/typebox'
-import { etagOf } from '../../platform/etags.ts'
 import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
-import { Dnssec, PutDnssec } from '../../schemas/dnssec.ts'
-import { checkDnssec, dnssecVersion, findDnssec, putDnssec, rollOver } from '../../services/dns/dnssec.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
+import { Dnssec, ForeignKeys, PutDnssec, PutForeignKeys } from '../../schemas/dnssec.ts'
+import {
+  checkDnssec,
+  dnssecVersion,
+  findDnssec,
+  findForeignKeys,
+  putDnssec,
+  putForeignKeys,
+  rollOver,
+} from '../../services/dns/dnssec.ts'
+import { precondition, sendLive, sendSingle } from '../http/etag.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const dnssecRoutes: RoutePlugin = async (app, { deps, once }) => {
@@ -15,7 +22,7 @@ export const dnssecRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/dns/:domain/dnssec',
     {
-      config: { scope: 'dns:read', inZoneParts: true, etagOfPart: true },
+      config: { scope: 'dns:read', inZoneParts: true },
       schema: {
         operationId: 'getDnssec',
         tags: ['DNS'],
@@ -29,8 +36,7 @@ export const dnssecRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const view = await findDnssec(db, options, request.actor, request.params.domain)
-      reply.header('etag', etagOf(dnssecVersion(view)))
-      return view
+      return sendLive(request, reply, view, dnssecVersion(view))
     },
   )
 
@@ -50,7 +56,8 @@ export const dnssecRoutes: RoutePlugin = async (app, { deps, once }) => {
         description:
           'Domains that are delegated to the nameservers here are signed by default. `enabled: false` ends that: the zone ' +
           'stays signed until the parent has no DS record and every cache has forgotten it. It takes effect step by step; ' +
-          '`state` and the events `dns.dnssec.*` tell how far it is.',
+          '`state` and the events `dns.dnssec.*` tell how far it is. Where the zone above is here too, we add the DS record to ' +
+          'it, and remove it again.',
         params: ZoneParams,
         body: PutDnssec,
         response: { 200: Named(Dnssec) },
@@ -59,7 +66,7 @@ export const dnssecRoutes: RoutePlugin = async (app, { deps, once }) => {
     async (request, reply) => {
       const change = { path: request.params.domain, input: request.body, precondition: precondition(request) }
       const view = await putDnssec(db, options, request.actor, change)
-      return sendSingle(request, reply, view, dnssecVersion(view))
+      return sendLive(request, reply, view, dnssecVersion(view))
     },
   )
 
@@ -80,6 +87,52 @@ export const dnssecRoutes: RoutePlugin = async (app, { deps, once }) => {
       const change = { path: request.params.domain, input: { enabled: false }, precondition: precondition(request) }
       await putDnssec(db, options, request.actor, change)
       return reply.code(204).send(null)
+    },
+  )
+
+  app.get(
+    '/dns/:domain/dnssec/foreign-keys',
+    {
+      config: { scope: 'dns:read', inZoneParts: true },
+      schema: {
+        operationId: 'getForeignKeys',
+        tags: ['DNS'],
+        summary: 'Read the keys of another provider that signs the zone too',
+        params: ZoneParams,
+        response: { 200: Named(ForeignKeys) },
+      },
+    },
+    async (request, reply) => {
+      return sendSingle(request, reply, await findForeignKeys(db, options, request.actor, request.params.domain))
+    },
+  )
+
+  app.put(
+    '/dns/:domain/dnssec/foreign-keys',
+    {
+      config: {
+        scope: 'dns:write',
+        inZoneParts: true,
+        showsVersion: true,
+        meaning: ({ actor, params }) => checkDnssec(db, actor, (params as Static<typeof ZoneParams>).domain),
+      },
+      schema: {
+        operationId: 'putForeignKeys',
+        tags: ['DNS'],
+        summary: 'Set the keys of another provider that signs the zone too',
+        description:
+          'For moving a signed domain in or out without a moment without DNSSEC (RFC 8901): we sign these keys with ours, ' +
+          'so that resolvers accept answers of both providers. The other provider has to add our `dnskey` to its keys. A DS ' +
+          'record of these keys at the parent does not keep us from signing.',
+        params: ZoneParams,
+        body: PutForeignKeys,
+        response: { 200: Named(ForeignKeys) },
+      },
+    },
+    async (request, reply) => {
+      const change = { path: request.params.domain, input: request.body, precondition: precondition(request) }
+      const view = await putForeignKeys(db, options, request.actor, change)
+      return sendSingle(request, reply, view)
     },
   )
 

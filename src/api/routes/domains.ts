@@ -47,7 +47,6 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 201,
         work: (db) => attachDomain(db, config, request.actor, request.body),
         location: (domain) => `/domains/${domain.name}`,
-        shown: (domain) => ({ ...domain, takedown: null }),
       }),
   )
 

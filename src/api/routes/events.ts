@@ -25,7 +25,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
         tags: ['Events'],
         summary: 'List or follow events',
         description:
-          'Everything that happened in the account, newest first. To poll, read with `order=asc` and keep `nextCursor`: ' +
+          'Everything that happened in the account, newest first. To poll, read with `order=asc` and keep `latestCursor`: ' +
           'asked again with it, the list shows each event that came since once. With `Accept: text/event-stream` events ' +
           'come as they happen, filtered by `type` and `subject` alike; `Last-Event-ID` resumes behind an event without a ' +
           'gap or a repeat.',

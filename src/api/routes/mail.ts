@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import type { FastifyReply } from 'fastify'
+import { Value } from '@sinclair/typebox/value'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Html, html } from '../../platform/html.ts'
 import { mailKinds } from '../../services/mail/kinds.ts'
 import { kindOfLink, muteMails } from '../../services/mail/unsubscribe.ts'
@@ -63,7 +64,12 @@ export const mailRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app,
     return sendPage(reply, 200, body)
   })
 
-  app.post('/mail/unsubscribe', { schema, bodyLimit }, async (request, reply) => {
+  const preParsing = async (request: FastifyRequest, reply: FastifyReply) => {
+    // Before the body is read, and so before the query has its defaults.
+    const link = Value.Default(Link, request.query)
+    if (!Value.Check(Link, link) || !kindOfLink(vault, link)) return void sendPage(reply, 404, notValid)
+  }
+  app.post('/mail/unsubscribe', { schema, bodyLimit, preParsing }, async (request, reply) => {
     const kind = kindOfLink(vault, request.query)
     if (!kind) return sendPage(reply, 404, notValid)
     await muteMails(db, request.query.user, kind)

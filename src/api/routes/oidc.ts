@@ -141,10 +141,12 @@ export const oidcExchangeRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = asy
         body: ExchangeOidcToken,
         response: { 200: Named(ExchangedToken) },
       },
+      preParsing: async (request) => {
+        const { exceeded, resetSeconds } = await tries.take(clientOf(request.ip))
+        if (exceeded) throw tooMany(`More than ${triesPerMinute} exchanges in a minute.`, resetSeconds)
+      },
     },
     async (request) => {
-      const { exceeded, resetSeconds } = await tries.take(clientOf(request.ip))
-      if (exceeded) throw tooMany(`More than ${triesPerMinute} exchanges in a minute.`, resetSeconds)
       const token = readToken(request.body.token)
       const trusts = await findTrusts(db, { project: request.body.project, issuer: token.claims.iss })
       return exchange(db, trusts, token, await keys.verify(token))

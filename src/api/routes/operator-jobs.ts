@@ -9,7 +9,7 @@ import { NoContent, type RoutePlugin } from './route.ts'
 const access = { scope: 'operator', accountWide: true } as const
 
 export const operatorJobRoutes: RoutePlugin = async (app, { deps, once }) => {
-  const { db } = deps
+  const { db, urls } = deps
 
   app.get(
     '/operator/jobs',
@@ -49,19 +49,21 @@ export const operatorJobRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/operator/jobs/:id/retry',
     {
-      config: access,
+      config: { ...access, faults: ['deployment_finished', 'account_suspended', 'quota_exceeded'] },
       schema: {
         operationId: 'retryFailedJob',
         tags: ['Operator'],
         summary: 'Run a job again',
         description:
           'Queues it as new, with all attempts before it. If the same work waits already, that is run at once instead. ' +
+          'A build that was given up has ended its deployment: its commit is deployed anew, unless there is a newer deployment. ' +
           'The answer is the job that waits, which has another id.',
         params: JobParams,
         response: { 202: Named(Job) },
       },
     },
-    (request, reply) => once(request, reply, { status: 202, work: (db) => retryFailedJob(db, request.params.id) }),
+    (request, reply) =>
+      once(request, reply, { status: 202, work: (db) => retryFailedJob(db, urls, request.params.id) }),
   )
 
   app.delete(

@@ -1,15 +1,13 @@
 // /operator/accounts/{id}/limits: what one account may have, set by the platform's own staff.
 
-import { etagOf } from '../../platform/etags.ts'
 import { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
 import { Named } from '../../schemas/common.ts'
 import { AccountParams } from '../../schemas/operator.ts'
 import { changeLimits, readLimits } from '../../services/accounts/usage.ts'
-import { precondition } from '../http/etag.ts'
+import { precondition, sendLive } from '../http/etag.ts'
 import type { RoutePlugin } from './route.ts'
 
-// What is used changes all the time, so a version of it would never be the current one.
-const access = { scope: 'operator', accountWide: true, etagOfPart: true } as const
+const access = { scope: 'operator', accountWide: true } as const
 
 export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
   const { db, config, tokenDirectory } = deps
@@ -29,8 +27,7 @@ export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request, reply) => {
       const view = await readLimits(db, config.quotas, request.params.id)
-      reply.header('etag', etagOf(view.changed))
-      return view
+      return sendLive(request, reply, view, view.changed)
     },
   )
 
@@ -52,10 +49,9 @@ export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
       const { actor, params, body } = request
       const change = { accountId: params.id, input: body, precondition: precondition(request) }
       const limits = await changeLimits(db, config.quotas, actor, change)
-      reply.header('etag', etagOf(limits.changed))
       // Other replicas learn of it by notification; this one must not respond before its own cache is updated.
       tokenDirectory.forgetAccount(params.id)
-      return limits
+      return sendLive(request, reply, limits, limits.changed)
     },
   )
 }

@@ -1,24 +1,19 @@
 // /operator/nodes: the processes of the installation, for the platform's own staff.
-import type { FastifyReply } from 'fastify'
-import { etagOf } from '../../platform/etags.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Named } from '../../schemas/common.ts'
 import { ChangeNode, Node, NodeList, NodeParams, NodeQuery } from '../../schemas/nodes.ts'
 import { changeNode, findNode, listNodes, type NodeView, versionOfNode } from '../../services/nodes/nodes.ts'
-import { precondition } from '../http/etag.ts'
+import { precondition, sendLive } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import type { RoutePlugin } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const
-// The load changes all the time, so a version of it would never be the current one.
-const single = { ...access, etagOfPart: true } as const
 
 export const operatorNodeRoutes: RoutePlugin = async (app, { deps }) => {
   const { db } = deps
 
-  function withVersion(reply: FastifyReply, node: NodeView): NodeView {
-    reply.header('etag', etagOf(versionOfNode(node)))
-    return node
-  }
+  const show = (request: FastifyRequest, reply: FastifyReply, node: NodeView) =>
+    sendLive(request, reply, node, versionOfNode(node))
 
   app.get(
     '/operator/nodes',
@@ -42,7 +37,7 @@ export const operatorNodeRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/operator/nodes/:id',
     {
-      config: single,
+      config: access,
       schema: {
         operationId: 'getNode',
         tags: ['Operator'],
@@ -52,13 +47,13 @@ export const operatorNodeRoutes: RoutePlugin = async (app, { deps }) => {
         response: { 200: Named(Node) },
       },
     },
-    async (request, reply) => withVersion(reply, await findNode(db, request.params.id)),
+    async (request, reply) => show(request, reply, await findNode(db, request.params.id)),
   )
 
   app.patch(
     '/operator/nodes/:id',
     {
-      config: { ...single, faults: ['invalid_transition'] },
+      config: { ...access, faults: ['invalid_transition'] },
       schema: {
         operationId: 'changeNode',
         tags: ['Operator'],
@@ -73,7 +68,7 @@ export const operatorNodeRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request, reply) => {
       const change = { id: request.params.id, draining: request.body.draining, precondition: precondition(request) }
-      return withVersion(reply, await changeNode(db, change))
+      return show(request, reply, await changeNode(db, change))
     },
   )
 }

@@ -25,7 +25,7 @@ import { findAccount, listAccounts, openAccount, viewAccount } from '../../servi
 import { changeAccount, checkSuspension } from '../../services/accounts/suspension.ts'
 import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
 import { asSupport, getTicket, listMessages, listTickets } from '../../services/tickets/tickets.ts'
-import { withoutSecret } from '../http/deprecation.ts'
+import { deprecatedToken, withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'
@@ -162,7 +162,7 @@ export const operatorRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/operator/accounts',
     {
-      config: { ...access, deprecatesToken: true, faults: ['account_exists'] },
+      config: { ...access, deprecated: deprecatedToken, faults: ['account_exists'] },
       schema: {
         operationId: 'createAccount',
         tags: ['Operator'],

@@ -28,7 +28,7 @@ import {
 import { checkSettings } from '../../services/projects/settings.ts'
 import { deleteVariable, findVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
-import { readPage, sendPage } from '../http/page.ts'
+import { readPage, sendPage, wholeEnd } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
@@ -77,7 +77,6 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         work: (db, passwordHash) =>
           createProject(db, urls, request.actor, { region, input: request.body, passwordHash, rules: deps.config }),
         location: (project) => `/projects/${project.name}`,
-        shown: (project) => ({ ...project, takedown: null }),
       }),
   )
 
@@ -103,12 +102,16 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.patch(
     '/projects/:project',
     {
-      config: { scope: 'projects:write', faults: ['quota_exceeded'], meaning },
+      config: { scope: 'projects:write', faults: ['quota_exceeded', 'project_exists'], meaning },
       schema: {
         operationId: 'changeProject',
         tags: ['Projects'],
         summary: 'Change a project',
-        description: 'Changes framework, repository or settings; what is left out stays. The name never changes.',
+        description:
+          'Changes name, framework, repository or settings; what is left out stays. A project that was renamed is still ' +
+          'found by its former names, which no other project of the account gets, and its production address stays. New ' +
+          'deployments have the new name in their addresses. `changes` of the response says what counts at once, and ' +
+          'what only from the next deployment on.',
         params: ProjectParams,
         body: ChangeProject,
         response: { 200: Named(Project) },
@@ -123,7 +126,8 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         rules: deps.config,
         precondition: precondition(request),
       }
-      return sendSingle(request, reply, await changeProject(db, urls, request.actor, change))
+      const { view, changes } = await changeProject(db, urls, request.actor, change)
+      return sendSingle(request, reply, { ...view, changes }, view)
     },
   )
 
@@ -162,7 +166,7 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(VariableList) },
       },
     },
-    async (request) => ({ env: await listVariables(db, vault, request.actor, request.params.project) }),
+    async (request) => ({ env: await listVariables(db, vault, request.actor, request.params.project), ...wholeEnd }),
   )
 
   app.get(

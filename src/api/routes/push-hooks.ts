@@ -21,7 +21,7 @@ import {
   findPushHook,
   putCommitStatusTarget,
 } from '../../services/pushes/push-hooks.ts'
-import { createPushGate, takePush } from '../../services/pushes/pushes.ts'
+import { createPushGate, expectSigned, takePush } from '../../services/pushes/pushes.ts'
 import { deliveryOfPush, eventOfPush, payloadOfForm } from '../../services/pushes/signatures.ts'
 import type { Deps } from '../deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
@@ -152,6 +152,9 @@ const maxInFlight = 100
 const maxOpenPerAddress = 25
 const pushesPerMinute = 60
 
+const tooManyPushes = (resetSeconds: number) =>
+  tooMany(`More than ${pushesPerMinute} pushes in a minute.`, resetSeconds)
+
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 function readJson(text: Buffer): unknown {
@@ -222,6 +225,11 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
         body: Push,
         response: { 200: Named(PushResult), 202: Named(PushResult) },
       },
+      preParsing: async (request) => {
+        const { project } = request.params as { project: string }
+        expectSigned(project, request.headers)
+        if (pushesPerProject.isUsedUp(project)) throw tooManyPushes(pushesPerProject.resetSeconds(project))
+      },
       preValidation: async (request, reply) => {
         const raw = request.rawBody ?? Buffer.alloc(0)
         const text = payloadOf(request, raw)
@@ -237,7 +245,7 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
           return reply.code(202).send({ deployment: null, reason: 'other_event', detail })
         }
         const { exceeded, resetSeconds } = await pushesPerProject.take(project)
-        if (exceeded) throw tooMany(`More than ${pushesPerMinute} pushes in a minute.`, resetSeconds)
+        if (exceeded) throw tooManyPushes(resetSeconds)
         request.rawBody = text
         request.body = readJson(text) as never
       },

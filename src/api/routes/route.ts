@@ -17,14 +17,15 @@ declare module 'fastify' {
     faults?: FaultCode[]
     /** The resource cannot be read by itself, so it has no ETag for If-Match. */
     withoutEtag?: boolean
-    /** The ETag is that of what can be changed; the rest changes all the time, so no copy is ever current. */
-    etagOfPart?: boolean
     /** A PUT whose answer is the resource as it is stored, with its ETag. */
     showsVersion?: boolean
+    /**
+     * The answer waits until the change is served, and then has this header: of a zone with `?wait=served` alone, of
+     * production always.
+     */
+    showsServed?: 'Zone-Served' | 'Production-Served'
     /** The answer has the header Upload-Offset. */
     showsOffset?: boolean
-    /** The operation takes a body of other types, too: an archive, which is read as it comes. */
-    archive?: { types: readonly string[]; schema: TSchema }
     /** The operation can also answer a stream; the schema is that of its messages. */
     stream?: TSchema
   }

@@ -1,7 +1,7 @@
 // /dns/{domain}/rrsets: list, read, replace, delete.
 import type { Static } from '@sinclair/typebox'
 import { Named } from '../../schemas/common.ts'
-import { ZoneParams } from '../../schemas/dns-records.ts'
+import { ServedQuery, ZoneParams } from '../../schemas/dns-records.ts'
 import { DnsRrset, DnsRrsetList, DnsRrsetParams, DnsRrsetQuery, PutDnsRrset } from '../../schemas/rrsets.ts'
 import { checkRrset, deleteRrset, findRrset, listRrsets, putRrset } from '../../services/dns/rrsets.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
@@ -56,6 +56,7 @@ export const rrsetRoutes: RoutePlugin = async (app, { deps }) => {
       config: {
         scope: 'dns:write',
         inZoneParts: true,
+        showsServed: 'Zone-Served',
         showsVersion: true,
         faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
         meaning: ({ actor, params }, body: SoundBody<typeof PutDnsRrset>) =>
@@ -70,6 +71,7 @@ export const rrsetRoutes: RoutePlugin = async (app, { deps }) => {
           'stays are kept. Asked for twice, it changes nothing the second time. The answer is the set as it is stored, ' +
           'with its ETag.',
         params: DnsRrsetParams,
+        querystring: ServedQuery,
         body: PutDnsRrset,
         response: { 200: Named(DnsRrset) },
       },
@@ -83,13 +85,19 @@ export const rrsetRoutes: RoutePlugin = async (app, { deps }) => {
   app.delete(
     '/dns/:domain/rrsets/:name/:type',
     {
-      config: { scope: 'dns:write', inZoneParts: true, faults: ['record_conflict', 'zone_follows_primary'] },
+      config: {
+        scope: 'dns:write',
+        inZoneParts: true,
+        showsServed: 'Zone-Served',
+        faults: ['record_conflict', 'zone_follows_primary'],
+      },
       schema: {
         operationId: 'deleteDnsRrset',
         tags: ['DNS'],
         summary: 'Delete an RRset',
         description: 'Deletes all records of one name and type; where there are none, there is nothing to do.',
         params: DnsRrsetParams,
+        querystring: ServedQuery,
         response: { 204: NoContent },
       },
     },

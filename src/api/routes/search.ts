@@ -2,6 +2,7 @@
 import { Named } from '../../schemas/common.ts'
 import { SearchQuery, SearchResults } from '../../schemas/search.ts'
 import { search } from '../../services/search/search.ts'
+import { sendSingle } from '../http/etag.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const searchRoutes: RoutePlugin = async (app, { deps }) => {
@@ -20,6 +21,6 @@ export const searchRoutes: RoutePlugin = async (app, { deps }) => {
         response: { 200: Named(SearchResults) },
       },
     },
-    (request) => search(deps, request.actor, request.query),
+    async (request, reply) => sendSingle(request, reply, await search(deps, request.actor, request.query)),
   )
 }

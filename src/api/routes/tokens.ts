@@ -1,6 +1,5 @@
 // /tokens: list, create, read the current one, narrow, rotate, revoke.
-import type { FastifyReply } from 'fastify'
-import { etagOf } from '../../platform/etags.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Named } from '../../schemas/common.ts'
 import {
   ChangeToken,
@@ -13,18 +12,18 @@ import {
   TokenWithSecret,
 } from '../../schemas/tokens.ts'
 import { changeToken, checkTokenChange } from '../../services/tokens/narrowing.ts'
+import { revokeToken } from '../../services/tokens/revocation.ts'
+import { rotateToken } from '../../services/tokens/rotation.ts'
 import {
   checkToken,
   createToken,
   findOwnToken,
   findToken,
   listTokens,
-  revokeToken,
-  rotateToken,
   type TokenView,
   versionOf,
 } from '../../services/tokens/tokens.ts'
-import { withoutSecret } from '../http/deprecation.ts'
+import { deprecatedToken, withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
@@ -32,10 +31,8 @@ import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, tokenDirectory } = deps
 
-  function show(reply: FastifyReply, token: TokenView) {
-    reply.header('etag', etagOf(versionOf(token)))
-    return token
-  }
+  const show = (request: FastifyRequest, reply: FastifyReply, token: TokenView) =>
+    sendSingle(request, reply, token, versionOf(token))
 
   app.get(
     '/tokens',
@@ -62,7 +59,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
       config: {
         scope: 'tokens:write',
         inZoneParts: true,
-        deprecatesToken: true,
+        deprecated: deprecatedToken,
         meaning: ({ actor }, body: SoundBody<typeof CreateToken>) => checkToken(db, actor, body),
       },
       schema: {
@@ -88,7 +85,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/tokens/current',
     {
-      config: { scope: null, etagOfPart: true, inZoneParts: true },
+      config: { scope: null, inZoneParts: true },
       schema: {
         operationId: 'getCurrentToken',
         tags: ['Tokens'],
@@ -97,13 +94,13 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(Token) },
       },
     },
-    async (request, reply) => show(reply, await findOwnToken(db, request.actor)),
+    async (request, reply) => show(request, reply, await findOwnToken(db, request.actor)),
   )
 
   app.get(
     '/tokens/:id',
     {
-      config: { scope: 'tokens:read', accountWide: true, etagOfPart: true },
+      config: { scope: 'tokens:read', accountWide: true },
       schema: {
         operationId: 'getToken',
         tags: ['Tokens'],
@@ -113,7 +110,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 200: Named(Token) },
       },
     },
-    async (request, reply) => show(reply, await findToken(db, request.actor, request.params.id)),
+    async (request, reply) => show(request, reply, await findToken(db, request.actor, request.params.id)),
   )
 
   app.patch(
@@ -143,7 +140,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
       const change = { id: request.params.id, input: request.body, precondition: precondition(request) }
       const token = await changeToken(db, request.actor, change)
       tokenDirectory.forgetAccount(request.actor.accountId)
-      return sendSingle(request, reply, token, versionOf(token))
+      return show(request, reply, token)
     },
   )
 
@@ -156,8 +153,11 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         tags: ['Tokens'],
         summary: 'Revoke a token',
         description:
-          'Takes effect at once on this server and within a second on every other. The tokens that it made, and those that ' +
-          'they made, are revoked with it. The calling token needs every scope of the revoked one.',
+          'Takes effect at once on this server and within a second on every other. All tokens of its lineage are revoked with ' +
+          'it (the one that replaced it by its own request, and so on), and all that any of them created. A successor that ' +
+          'another token asked for, such as one of the owner, stays. A token that was replaced without an overlap can be ' +
+          'revoked as well, by another token, while anything that came from it lives. The calling token needs every scope of ' +
+          'the revoked ones.',
         params: TokenParams,
         response: { 204: NoContent },
       },
@@ -172,7 +172,12 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tokens/:id/rotate',
     {
-      config: { scope: 'tokens:write', accountWide: true, deprecatesToken: true, faults: ['token_outlives_caller'] },
+      config: {
+        scope: 'tokens:write',
+        accountWide: true,
+        deprecated: deprecatedToken,
+        faults: ['token_outlives_caller'],
+      },
       schema: {
         operationId: 'rotateToken',
         tags: ['Tokens'],
@@ -181,7 +186,8 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
           'Makes a new token with the same access and the same expiry; the old one works on for `overlapSeconds`, then no ' +
           'more. The tokens that the old one made go on as those of the new one, unless `revokeChildren` is set, as it ' +
           'should be after a leak. The calling token needs every scope of the old one and must not expire before it. If ' +
-          'the old one is neither the calling token nor made by it, the new one becomes its child.',
+          'the old one is neither the calling token nor made by it, the new one becomes its child. If the calling token is ' +
+          'the old one, or came from it, both are one lineage and are revoked together.',
         params: TokenParams,
         body: RotateToken,
         response: { 201: Named(TokenWithSecret) },

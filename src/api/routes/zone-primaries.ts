@@ -10,7 +10,7 @@ import {
   primaryVersion,
   putPrimary,
 } from '../../services/dns/zone-primaries.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
+import { precondition, sendLive } from '../http/etag.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const zonePrimaryRoutes: RoutePlugin = async (app, { deps }) => {
@@ -20,7 +20,7 @@ export const zonePrimaryRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/dns/:domain/secondary',
     {
-      config: { scope: 'dns:read', etagOfPart: true },
+      config: { scope: 'dns:read' },
       schema: {
         operationId: 'getZonePrimary',
         tags: ['DNS'],
@@ -32,7 +32,7 @@ export const zonePrimaryRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request, reply) => {
       const view = await findPrimary(db, request.actor, request.params.domain)
-      return sendSingle(request, reply, view, primaryVersion(view))
+      return sendLive(request, reply, view, primaryVersion(view))
     },
   )
 
@@ -63,7 +63,7 @@ export const zonePrimaryRoutes: RoutePlugin = async (app, { deps }) => {
       const { actor, params, body: input } = request
       const change = { input, vault, allowPrivate, precondition: precondition(request) }
       const view = await putPrimary(db, actor, params.domain, change)
-      return sendSingle(request, reply, view, primaryVersion(view))
+      return sendLive(request, reply, view, primaryVersion(view))
     },
   )
 

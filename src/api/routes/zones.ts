@@ -8,7 +8,7 @@ import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
 import { ZoneFile, ZoneImport, ZoneImportQuery, ZoneStatus } from '../../schemas/zones.ts'
 import { findZone } from '../../services/dns/dns-records.ts'
-import { lagsOf, whyBehind } from '../../services/dns/secondary-lags.ts'
+import { lagsOf, secondariesOf, whyBehind } from '../../services/dns/secondary-lags.ts'
 import type { ZoneUpload } from '../../services/dns/zone-work.ts'
 import { zoneFileLimitBytes } from '../../services/dns/zones.ts'
 import { nameserversOf } from '../../services/domains/nameservers.ts'
@@ -87,6 +87,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
       config: {
         scope: 'dns:write',
         inZoneParts: true,
+        showsServed: 'Zone-Served',
         faults: ['quota_exceeded', 'import_in_progress', 'precondition_required', 'zone_follows_primary'],
       },
       // The body is text only in the reference: here it is octets that nobody has read yet.
@@ -131,7 +132,8 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         summary: 'Compare the nameservers',
         description:
           'The serial of the zone in the database, and the one that each nameserver and secondary serves at this moment. ' +
-          'Where it is another one, `error` and `reason` say why, and `since` for how long.',
+          'Where it is another one, `error` and `reason` say why, and `since` for how long. `secondaries` are your own, with ' +
+          'what they served when they were last asked: after each change, until they serve it.',
         params: ZoneParams,
         response: { 200: Named(ZoneStatus) },
       },
@@ -150,7 +152,8 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
           return { name, address, serial, current, ...whyBehind(current, error, lags.get(address)) }
         }),
       )
-      return { domain: zone.name, serial: zone.serial, nameservers }
+      const customers = await secondariesOf(db, request.actor, zone)
+      return { domain: zone.name, serial: zone.serial, nameservers, secondaries: customers }
     },
   )
 }

@@ -40,26 +40,21 @@ export function labelCount(name: string): number {
   return count
 }
 
-function u32(number: number): Buffer {
-  const octets = Buffer.alloc(4)
-  octets.writeUInt32BE(number)
-  return octets
-}
-
-/** The records of a set as they are signed: sorted, each once. */
+/** The records of a set as they are signed: sorted, each once. In one piece: a large zone has very many sets. */
 export function canonicalSet({ owner, type, ttl, rdatas }: SignedSet): Buffer {
   const sorted = rdatas.toSorted(Buffer.compare)
-  const parts: Buffer[] = []
-  const fixed = Buffer.alloc(8)
-  fixed.writeUInt16BE(type, 0)
-  fixed.writeUInt16BE(1, 2)
-  fixed.writeUInt32BE(ttl, 4)
-  const head = Buffer.concat([Buffer.from(owner, 'latin1'), fixed])
-  for (const [index, rdata] of sorted.entries()) {
-    if (index > 0 && rdata.equals(sorted[index - 1]!)) continue
-    parts.push(head, Buffer.from([rdata.length >> 8, rdata.length & 0xff]), rdata)
+  const distinct = sorted.filter((rdata, index) => index === 0 || !rdata.equals(sorted[index - 1]!))
+  const octets = Buffer.allocUnsafe(distinct.reduce((sum, rdata) => sum + owner.length + 10 + rdata.length, 0))
+  let at = 0
+  for (const rdata of distinct) {
+    at += octets.write(owner, at, 'latin1')
+    at = octets.writeUInt16BE(type, at)
+    at = octets.writeUInt16BE(1, at)
+    at = octets.writeUInt32BE(ttl, at)
+    at = octets.writeUInt16BE(rdata.length, at)
+    at += rdata.copy(octets, at)
   }
-  return Buffer.concat(parts)
+  return octets
 }
 
 const fingerprintOctets = 20
@@ -78,7 +73,14 @@ export function rrsigHead(
   { inception, expiry }: Validity,
   { tag, signer }: { tag: number; signer: string },
 ): Buffer {
-  const fixed = Buffer.from([type >> 8, type & 0xff, signingAlgorithm, labelCount(owner)])
-  const keyTag = Buffer.from([tag >> 8, tag & 0xff])
-  return Buffer.concat([fixed, u32(ttl), u32(expiry), u32(inception), keyTag, Buffer.from(signer, 'latin1')])
+  const octets = Buffer.allocUnsafe(18 + signer.length)
+  octets.writeUInt16BE(type, 0)
+  octets[2] = signingAlgorithm
+  octets[3] = labelCount(owner)
+  octets.writeUInt32BE(ttl, 4)
+  octets.writeUInt32BE(expiry, 8)
+  octets.writeUInt32BE(inception, 12)
+  octets.writeUInt16BE(tag, 16)
+  octets.write(signer, 18, 'latin1')
+  return octets
 }

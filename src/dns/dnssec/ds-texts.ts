@@ -1,7 +1,7 @@
 // DS records as text: those of a key, and whether one at the parent is of a key.
 import { hash } from 'node:crypto'
 import { wireName } from '../packet/wire-names.ts'
-import { digestType, dnskeyRdata, signingAlgorithm } from './keys.ts'
+import { digestType, dnskeyRdata, keyTagOf } from './keys.ts'
 
 export type PublicKey = { tag: number; publicKey: Uint8Array }
 
@@ -12,22 +12,32 @@ const digests = new Map([
   [4, 'sha384'],
 ])
 
-function digestOf(zone: string, publicKey: Uint8Array, type: number): string | null {
+function digestOf(zone: string, dnskey: Uint8Array, type: number): string | null {
   const algorithm = digests.get(type)
   if (algorithm === undefined) return null
   const owner = Buffer.from(wireName(zone), 'latin1')
-  return hash(algorithm, Buffer.concat([owner, dnskeyRdata(publicKey)]), 'hex').toUpperCase()
+  return hash(algorithm, Buffer.concat([owner, dnskey]), 'hex').toUpperCase()
 }
 
-export function dsTextOf(zone: string, { tag, publicKey }: PublicKey): string {
-  return `${tag} ${signingAlgorithm} ${digestType} ${digestOf(zone, publicKey, digestType)}`
+/** That of the rdata of any DNSKEY record. */
+export function dsTextOfDnskey(zone: string, dnskey: Uint8Array): string {
+  return `${keyTagOf(dnskey)} ${dnskey[3]} ${digestType} ${digestOf(zone, dnskey, digestType)}`
 }
 
-/** Whether the text of a DS record is one of this key, with whichever digest. */
-export function isDsOf(zone: string, { tag, publicKey }: PublicKey, text: string): boolean {
+export function dsTextOf(zone: string, { publicKey }: PublicKey): string {
+  return dsTextOfDnskey(zone, dnskeyRdata(publicKey))
+}
+
+/** Whether the text of a DS record is one of the rdata of a DNSKEY record, with whichever digest. */
+export function isDsOfDnskey(zone: string, dnskey: Uint8Array, text: string): boolean {
   const [seenTag, algorithm, type, digest] = text.split(' ')
-  if (Number(seenTag) !== tag || Number(algorithm) !== signingAlgorithm) return false
-  return digestOf(zone, publicKey, Number(type)) === digest?.toUpperCase()
+  if (Number(seenTag) !== keyTagOf(dnskey) || Number(algorithm) !== dnskey[3]) return false
+  return digestOf(zone, dnskey, Number(type)) === digest?.toUpperCase()
+}
+
+/** The same of a key of ours. */
+export function isDsOf(zone: string, { publicKey }: PublicKey, text: string): boolean {
+  return isDsOfDnskey(zone, dnskeyRdata(publicKey), text)
 }
 
 /** The rdata of a DS record as text. Throws a RangeError if it is broken. */

@@ -19,8 +19,9 @@ export function keyTagOf(dnskey: Uint8Array): number {
   return (sum + (sum >>> 16)) & 0xffff
 }
 
-/** The rdata of the DS and CDS records of a key; `origin` is in the form of `wireName`. */
-export function dsRdata(origin: string, tag: number, publicKey: Uint8Array): Buffer {
-  const digest = hash('sha256', Buffer.concat([Buffer.from(origin, 'latin1'), dnskeyRdata(publicKey)]), 'buffer')
-  return Buffer.concat([Buffer.from([tag >> 8, tag & 0xff, signingAlgorithm, digestType]), digest])
+/** The rdata of the DS and CDS records of a DNSKEY record; `origin` is in the form of `wireName`. */
+export function dsRdata(origin: string, dnskey: Uint8Array): Buffer {
+  const digest = hash('sha256', Buffer.concat([Buffer.from(origin, 'latin1'), dnskey]), 'buffer')
+  const tag = keyTagOf(dnskey)
+  return Buffer.concat([Buffer.from([tag >> 8, tag & 0xff, dnskey[3]!, digestType]), digest])
 }

@@ -50,7 +50,11 @@ export const rcodes = {
   NOTAUTH: 9,
   NOTZONE: 10,
   BADVERS: 16,
+  BADCOOKIE: 23,
 } as const
+
+/** Extended DNS errors (RFC 8914) that a nameserver has. */
+export const extendedErrors = { notReady: 14, prohibited: 18, notAuthoritative: 20, notSupported: 21 } as const
 
 export const opcodes = { QUERY: 0, NOTIFY: 4, UPDATE: 5 } as const
 export const classIn = 1

@@ -6,6 +6,7 @@ import { randomLabel } from '../../platform/ids.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import { foldersOf } from './cache.ts'
 import { type Command, maxDiskMb, openCommands } from './commands.ts'
+import { reasonOf } from './detection/single-page.ts'
 import { checkTool, tellDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'
 import { DiskFull } from './disk.ts'
@@ -68,12 +69,16 @@ export async function runBuild(
       const recipe = build.upload?.prebuilt ? asTheyAre(read, build.framework === 'node') : read
       tellDetected(log, recipe)
       await detected(recipe.detected)
+      const whenPublished = async (published: Published) => {
+        if (recipe.detected.spaFallback && !published.spaFallback) await detected(withoutApp(recipe.detected))
+        await whenReady(published)
+      }
       await checkTool(recipe, config)
       if (recipe.server) warnOfServerRules(source, prefix, log)
       // Without commands, files are read from git's objects; no tree is checked out.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
-        await whenReady(await publishSource(task, source, recipe))
-      } else await buildInSandbox(task, source, recipe, whenReady)
+        await whenPublished(await publishSource(task, source, recipe))
+      } else await buildInSandbox(task, source, recipe, whenPublished)
     } finally {
       source.close()
     }
@@ -85,6 +90,12 @@ export async function runBuild(
     disk.stop()
     await removeAttempt(directory)
   }
+}
+
+/** The output has a 404.html, or no index.html. */
+function withoutApp({ because, ...detected }: Detected): Detected {
+  const why = 'What was published has a page for unknown paths, or no index.html, so it is served as it is.'
+  return { ...detected, spaFallback: false, because: [...because, why] }
 }
 
 /** Removes the folder of an attempt, and that of its job unless others are in it. */
@@ -106,7 +117,10 @@ const asTheyAre = (recipe: Recipe, server: boolean): Recipe => ({
     ...recipe.detected,
     ...(server ? {} : { kind: 'files', startCommand: null }),
     ...{ packageManager: null, buildCommand: null, output: '.' },
-    because: ['The files were built before they were sent.'],
+    because: [
+      'The files were built before they were sent.',
+      ...(recipe.detected.spaFallback ? [reasonOf(recipe.detected.framework)] : []),
+    ],
   },
 })
 

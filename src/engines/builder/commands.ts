@@ -6,9 +6,8 @@ import { privateHosts } from '../../sandbox/hosts.ts'
 import type { Exit, MountedProgram, Sandbox } from '../../sandbox/sandbox.ts'
 import { type Build, factsOf } from '../../services/deployments/builds.ts'
 import type { PackageManager } from './detection/types.ts'
-import { BuildFailure, type FailureCode } from './failure.ts'
+import { BuildFailure, CommandKilled, type FailureCode } from './failure.ts'
 import type { BuildLog } from './log.ts'
-import { mostSearched, remedyFor } from './remedies.ts'
 import { quote, type Steps, stepsArgv, stepsOf } from './steps.ts'
 import { downloadsInside, managerEnvironment } from './toolchain.ts'
 import type { Workspace } from './workspace.ts'
@@ -56,12 +55,6 @@ export function openCommands(options: CommandsOptions): Commands {
   const { config, urls, sandbox, build, variables, registry, workspace, log, signal } = options
   const script = Promise.withResolvers<string>()
   let steps: Steps | undefined
-  let printed = ''
-  const print = (stream: 'stdout' | 'stderr', chunk: Buffer) => {
-    printed += chunk
-    if (printed.length > 4 * mostSearched) printed = printed.slice(-mostSearched)
-    log.output(stream, chunk)
-  }
   const process = sandbox.run({
     argv: stepsArgv,
     input: script.promise,
@@ -93,7 +86,7 @@ export function openCommands(options: CommandsOptions): Commands {
         : { reach: build.buildNetwork, private: privateHosts(registry, config.gitUrlTemplate) },
     onOutput(stream, chunk) {
       if (stream === 'stdout') steps?.heard(chunk)
-      else print(stream, chunk)
+      else log.output(stream, chunk)
     },
   })
   const exited = process.exited.finally(onAbort(signal, process.kill))
@@ -103,7 +96,6 @@ export function openCommands(options: CommandsOptions): Commands {
       let command = commands[0]!
       const begin = (next: Command) => {
         command = next
-        printed = ''
         log.step(next.step)
         log.system(`${placeOf(next, options.root)}$ ${next.text}`)
         begins(next)
@@ -116,14 +108,14 @@ export function openCommands(options: CommandsOptions): Commands {
           log.endCommand()
           begin(commands[index]!)
         },
-        (chunk) => print('stdout', chunk),
+        (chunk) => log.output('stdout', chunk),
       )
       script.resolve(steps.script)
       const exit = await exited
       steps.end()
       log.endCommand()
       signal.throwIfAborted()
-      judge(exit, command, config, printed)
+      judge(exit, command, options)
     },
     close: () => process.kill(),
   }
@@ -146,21 +138,29 @@ function scriptOf({ step, text, directory, before }: Command, root: string): str
   return [...enter, ...prepare, ...(before ? [before] : []), text].join('\n')
 }
 
-function judge(exit: Exit, command: Command, config: Config, printed: string): void {
+function judge(exit: Exit, command: Command, { config, sandbox, build, registry }: CommandsOptions): void {
   if (exit.reason === 'timeout') throw outOfTime(config)
   if (exit.reason === 'memory') {
     throw new BuildFailure(
       'build_out_of_memory',
-      `${command.text} needed more than ${config.build.memoryMb} MB of memory.`,
+      `${command.text} needed more than the ${config.build.memoryMb} MB of memory that a build gets. The operator can raise BUILD_MEMORY_MB.`,
     )
   }
   if (exit.reason === 'disk') {
     throw new BuildFailure('build_out_of_disk', `${command.text} wrote more than ${maxDiskMb} MB.`)
   }
+  if (exit.signal === 'SIGKILL') {
+    const killed = `${command.text} was killed (SIGKILL)`
+    const cause = sandbox.tellsOutOfMemory
+      ? 'It had memory left: look for what kills processes in it.'
+      : `It may have run out of memory, which this machine can't tell. A build gets ${config.build.memoryMb} MB (BUILD_MEMORY_MB).`
+    const failure = new BuildFailure(command.failure, `${killed}, also when we retried it. ${cause}`)
+    throw new CommandKilled(`${killed}. A build that is killed is retried once.`, failure)
+  }
   if (exit.code !== 0) {
     const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
-    const remedy = remedyFor(printed.slice(-mostSearched))
-    throw new BuildFailure(command.failure, `${command.text} ${how}.${remedy ? ` ${remedy}` : ''}`)
+    const reach = { network: build.buildNetwork, hosts: privateHosts(registry, config.gitUrlTemplate) }
+    throw new BuildFailure(command.failure, `${command.text} ${how}`, { step: command.step, reach })
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { JobKinds } from '../../jobs/kinds.ts'
-import { type Handler, type Held, LostError, Postponed } from '../../jobs/worker.ts'
+import { type Handler, type Held, Postponed, RunLost } from '../../jobs/worker.ts'
 import { StoreUnavailable } from '../../platform/artifacts.ts'
 import { type Database, refusedQuota } from '../../platform/database.ts'
 import { secretsOf } from '../../platform/git-remote.ts'
@@ -10,6 +10,7 @@ import type { Notifications } from '../../platform/notifications.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { inSpan } from '../../platform/tracing.ts'
+import { SandboxLost } from '../../sandbox/sandbox.ts'
 import { quotaFault } from '../../services/accounts/quotas.ts'
 import {
   type Build,
@@ -26,14 +27,15 @@ import { buildDirectory, runBuild } from './build.ts'
 import { viewDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'
 import { DiskFull } from './disk.ts'
-import { BuildFailure } from './failure.ts'
+import { explain } from './explain.ts'
+import { BuildFailure, CommandKilled, reasonOf } from './failure.ts'
 import { type BuildLog, createBuildLog } from './log.ts'
 import { type BuildResult, createBuildMetrics } from './metrics.ts'
 import { NoRunner, proveServer, type ServerProofs } from './proof.ts'
 import { resolveCommit } from './source.ts'
 import type { BuildTools } from './task.ts'
 
-// A build is retried once, after a crash of its worker or an internal error.
+// A build is retried once after an internal error. How often it is after its worker or sandbox was lost is the queue's rule.
 const retryDelaysMs = [1_000] as const
 
 // A build that the platform cannot run now is put back this often: each time half as long again, within these bounds.
@@ -160,7 +162,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   async function build(
     build: Build,
     waited: string | null,
-    { signal, requireHeld }: Pick<Held, 'signal' | 'requireHeld'>,
+    { signal, requireHeld, beside = (wait) => wait() }: Pick<Held, 'signal' | 'requireHeld' | 'beside'>,
   ): Promise<BuildResult> {
     const [variables, access] = await Promise.all([
       openVariables(db, vault, build),
@@ -168,12 +170,13 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     ])
     const log = logOf(build.id, [...Object.values(variables), ...secretsOf(access)])
     let result: BuildResult = 'ready'
-    const fail = async ({ code, message }: BuildFailure) => {
+    const fail = async (error: BuildFailure) => {
       result = 'failed'
-      // The first line only: the server's output, which follows it, is in the log already.
-      log.system(message.split('\n', 1)[0]!)
       await log.close()
-      await finish(build.id, { to: 'ERROR', code, message, ...toldBy(log) }, requireHeld)
+      const failure = await explain(db, build.id, error)
+      log.system(failure.message)
+      await log.close()
+      await finish(build.id, { to: 'ERROR', ...failure, ...toldBy(log) }, requireHeld)
     }
     const isFailure = (error: unknown): error is BuildFailure => error instanceof BuildFailure && !signal.aborted
     try {
@@ -198,7 +201,9 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         const made = { storedBytes: bytes, files, ...toldBy(log) }
         const ready = async () => (await finishReady(build.id, made, requireHeld)) !== null
         try {
-          if (!(await (server ? proveServer(deps.servers, build.id, signal, ready) : ready()))) result = 'canceled'
+          // A server that does not listen is waited for up to a minute, on whichever machine.
+          const prove = () => proveServer(deps.servers, build.id, signal, ready)
+          if (!(await (server ? beside(prove) : ready()))) result = 'canceled'
         } catch (error) {
           if (!isFailure(error)) throw error
           // At once: what the next build can use is still to be saved.
@@ -206,6 +211,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         }
       })
     } catch (error) {
+      if (error instanceof CommandKilled) log.system(error.message)
       if (!isFailure(error)) throw error
       await fail(error)
     } finally {
@@ -218,7 +224,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   return {
     concurrency: config.build.concurrency,
     retryDelaysMs,
-    async run(payload, { attempt, signal, requireHeld }) {
+    async run(payload, { attempt, signal, requireHeld, beside }) {
       const { deploymentId } = payload
       const found = await findBuild(db, deploymentId)
       // Canceled, deleted, or finished by a worker that died before it could complete the job.
@@ -250,7 +256,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         let result: BuildResult = 'broken'
         try {
           const either = AbortSignal.any([signal, canceled.signal])
-          const held = { signal: either, requireHeld }
+          const held = { signal: either, requireHeld, ...(beside && { beside }) }
           result = await inSpan('build', spanOf(found), () => build(found, waited, held))
         } finally {
           end(canceled.signal.aborted ? 'canceled' : result)
@@ -260,6 +266,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         if (signal.aborted) throw error
         if (error instanceof DiskFull) return await putBack('noDiskSince', found, payload, requireHeld)
         if (error instanceof NoRunner) return await putBack('noRunnerSince', found, payload, requireHeld)
+        if (error instanceof SandboxLost) {
+          await say(deploymentId, `The build was lost: ${error.message}. We retry it.`)
+          throw new RunLost(error.message)
+        }
         if (!(error instanceof StoreUnavailable)) throw error
         deps.log.warn({ err: error, deploymentId }, 'a build could not be stored and is put back')
         await putBack('noStoreSince', found, payload, requireHeld)
@@ -269,10 +279,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       }
     },
     async giveUp({ deploymentId }, error, requireHeld) {
-      const lost = error instanceof LostError
-      const code = lost ? 'worker_lost' : 'internal_error'
-      const message = lost ? 'The worker that built it was lost, twice.' : 'The build broke on our side.'
-      await finish(deploymentId, { to: 'ERROR', code, message }, requireHeld)
+      await finish(deploymentId, { to: 'ERROR', ...reasonOf(error) }, requireHeld)
       // What cannot be removed now is left to the sweep.
       await clear(deploymentId).catch(() => {})
     },

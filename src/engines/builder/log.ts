@@ -2,7 +2,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../platform/database.ts'
-import { createLineCleaner, longestLine } from '../../platform/log-lines.ts'
+import { createLineCleaner, longestLine, takeLines } from '../../platform/log-lines.ts'
 import { appendLines, type NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import type { DeploymentView } from '../../services/deployments/deployments.ts'
 
@@ -59,8 +59,9 @@ export function createBuildLog(
     sinceMs = nowMs
   }
 
-  function push(stream: NewLogLine['stream'], text: string): void {
-    if (cut) return
+  /** False: it was dropped. */
+  function push(stream: NewLogLine['stream'], text: string): boolean {
+    if (cut) return false
     bytes += text.length
     if (bytes > maxBytes || ++lines > maxLines) {
       cut = true
@@ -71,9 +72,10 @@ export function createBuildLog(
         text: `The log is longer than ${limit}; the rest is cut.`,
         at: new Date(),
       })
-      return
+      return false
     }
     waiting.push({ stream, step, text: clean(text), at: new Date() })
+    return true
   }
 
   // One write at a time keeps the lines in order; lines of a failed write are written with the next ones.
@@ -110,7 +112,7 @@ export function createBuildLog(
       count()
       return [...tookMs].filter(([name]) => name !== 'queue').map(([name, durationMs]) => ({ name, durationMs }))
     },
-    system: (text) => push('system', text),
+    system: (text) => void push('system', text),
     warn({ code, message, file, line }) {
       const text = clean(message).slice(0, longestWarning)
       const place = file === undefined ? '' : `${file}${line === undefined ? '' : `, line ${line}`}: `
@@ -123,9 +125,9 @@ export function createBuildLog(
       return unlisted === 0 ? [...warnings] : [...warnings, { code: 'warnings_dropped', message }]
     },
     output(stream, chunk) {
-      const lines = (open[stream] + decoders[stream].write(chunk)).split('\n')
-      open[stream] = lines.pop()!.slice(-longestLine * 2)
-      for (const line of lines) push(stream, line.replace(/\r$/, ''))
+      if (cut) return
+      const text = open[stream] + decoders[stream].write(chunk)
+      open[stream] = takeLines(text, (line) => push(stream, line.replace(/\r$/, ''))).slice(-longestLine * 2)
     },
     endCommand,
     async close() {

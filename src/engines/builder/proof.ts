@@ -23,7 +23,7 @@ export async function proveServer(
 ): Promise<boolean> {
   const proof = await servers.prove(deploymentId, signal)
   if (!proof.healthy && proof.unplaced) throw new NoRunner(proof.reason)
-  if (!proof.healthy) throw new BuildFailure('server_unhealthy', proof.reason)
+  if (!proof.healthy) throw new BuildFailure('server_unhealthy', proof.reason, { step: 'run', reach: null })
   if (signal.aborted) {
     await proof.stop()
     throw signal.reason

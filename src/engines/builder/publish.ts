@@ -1,7 +1,8 @@
 // The last step of a build: its files, or the tree of its server, become what the edge serves.
-import { bytesOf, type Manifest } from '../../platform/artifacts.ts'
+import { appPages, bytesOf, type Manifest, type StoredFile } from '../../platform/artifacts.ts'
 import { syncFileSystems } from '../../platform/durable.ts'
 import { projectsIn } from './detection/detect.ts'
+import type { Detected } from './detection/types.ts'
 import { outputMissing } from './output.ts'
 import type { Packer } from './pack.ts'
 import type { Recipe } from './recipe.ts'
@@ -11,6 +12,7 @@ import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite 
 import type { Source } from './source-tree.ts'
 import type { Published, Task } from './task.ts'
 import type { FetchedTools } from './toolchain.ts'
+import { createGuard, type Guard } from './withheld.ts'
 import type { Workspace } from './workspace.ts'
 
 async function missingFrom({ build, prefix }: Task, source: Source, recipe: Recipe, names: string[]) {
@@ -25,25 +27,45 @@ export async function publishSource(task: Task, source: Source, recipe: Recipe):
   log.step('publish')
   const output = outputInSource(source, prefix, recipe.outputs)
   if ('missing' in output) throw await missingFrom(task, source, recipe, output.missing)
-  return publishFiles(task, await storeSite(task.tools.artifacts, entriesOfSource(source, output), '/build'))
+  const guard = guardOf(task, recipe)
+  const files = await storeSite(task.tools.artifacts, entriesOfSource(source, output), '/build', guard)
+  return publishFiles(task, recipe, { files, guard })
 }
 
 export async function publishSite(task: Task, source: Source, packer: Packer, recipe: Recipe): Promise<Published> {
+  const guard = guardOf(task, recipe)
   const plan = { root: task.root, candidates: recipe.outputs, without: neverPublished }
   const files = await packer.pack(plan, siteLimits, async (packed) => {
     if ('missing' in packed.output) throw await missingFrom(task, source, recipe, packed.output.missing)
-    return storeSite(task.tools.artifacts, packed.entries(), packed.output.inside)
+    return storeSite(task.tools.artifacts, packed.entries(), packed.output.inside, guard)
   })
-  return publishFiles(task, files)
+  return publishFiles(task, recipe, { files, guard })
 }
 
-async function publishFiles({ tools, build, log, requireHeld }: Task, files: Manifest['files']): Promise<Published> {
-  const { spaFallback, cleanUrls } = build
+type Stored = { files: Manifest['files']; guard: Guard<StoredFile> | null }
+
+/** A build writes what it means to publish. */
+const guardOf = ({ build }: Task, recipe: Recipe): Stored['guard'] =>
+  recipe.build !== null || build.publishAnyway ? null : createGuard()
+
+async function publishFiles(
+  { tools, build, log, requireHeld }: Task,
+  { detected }: Recipe,
+  { files, guard }: Stored,
+): Promise<Published> {
+  const { cleanUrls } = build
+  const spaFallback = isSinglePage(detected, files)
+  for (const warning of guard?.warnings() ?? []) log.warn(warning)
   await checkRules(tools.artifacts, files, log)
   await requireHeld()
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
   log.system(`Published ${Object.keys(files).length} files`)
-  return { server: false, bytes: bytesOf(files), files: Object.keys(files).length }
+  return { server: false, bytes: bytesOf(files), files: Object.keys(files).length, spaFallback }
+}
+
+/** A site with a page for what it does not have shows that one. */
+export function isSinglePage({ spaFallback }: Pick<Detected, 'spaFallback'>, files: object): boolean {
+  return spaFallback && !Object.hasOwn(files, '404.html') && appPages.some((name) => Object.hasOwn(files, name))
 }
 
 type Built = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager'>
@@ -76,10 +98,9 @@ export async function publishServer(
   { tools, build, root, requireHeld }: Task,
   built: Built & { bytes: number },
 ): Promise<Published> {
-  const { spaFallback, cleanUrls } = build
-  const settings = { files: {}, spaFallback, cleanUrls }
+  const settings = { files: {}, spaFallback: false, cleanUrls: build.cleanUrls }
   const manifest = { version: 1, kind: 'node', root, ...settings, ...programsOf(built) } as const
   await requireHeld()
   await tools.artifacts.publish(build.id, manifest)
-  return { server: true, bytes: built.bytes, files: null }
+  return { server: true, bytes: built.bytes, files: null, spaFallback: false }
 }

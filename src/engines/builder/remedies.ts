@@ -1,10 +1,11 @@
-// What to do about a command that failed, from what it printed. Only known sentences: its output may have secrets in it.
+// What to do about a command that failed, from what it printed: known sentences, and names of hosts. Secrets are masked in it.
+import { type Reach, reasonFor, unreachable } from './unreachable.ts'
 
 const fits = (lockfile: string, command: string) =>
   `${lockfile} does not fit package.json: run ${command} and commit the lockfile.`
 
 // npm names such codes in warnings, too: what failed has one of its own.
-const remedies: readonly [printed: RegExp, remedy: string][] = [
+const remedies: readonly [printed: RegExp, remedy: string | typeof reasonFor][] = [
   [/ERR_PNPM_(OUTDATED_LOCKFILE|LOCKFILE_CONFIG_MISMATCH)/, fits('pnpm-lock.yaml', 'pnpm install')],
   [
     /ERR_PNPM_(LOCKFILE_BREAKING_CHANGE|BROKEN_LOCKFILE)|pnpm-lock\.yaml is not compatible/,
@@ -35,10 +36,6 @@ const remedies: readonly [printed: RegExp, remedy: string][] = [
     'Node.js ran out of its memory: set the variable NODE_OPTIONS to --max-old-space-size=1536, or build less at once.',
   ],
   [
-    /\b(ENOTFOUND|EAI_AGAIN)\b|Failed to fetch .{1,200} from Google Fonts/,
-    'A host could not be reached: buildNetwork of the project says what a build may reach.',
-  ],
-  [
     /\bsh: \d+: .{1,200}: not found|: command not found/,
     'A program is not installed: add its package to package.json. Where the variable NODE_ENV is production, devDependencies are left out.',
   ],
@@ -50,11 +47,15 @@ const remedies: readonly [printed: RegExp, remedy: string][] = [
     /Cannot find (module|package) '[^.'/]/,
     'A module is not installed: add its package to package.json. Where the variable NODE_ENV is production, devDependencies are left out.',
   ],
+  // Last: programs also print what they could do without.
+  [unreachable, reasonFor],
 ]
 
 /** As much of the end of the output as is searched. */
 export const mostSearched = 32_768
 
 /** Null: nothing that is known. */
-export const remedyFor = (printed: string): string | null =>
-  remedies.find(([pattern]) => pattern.test(printed))?.[1] ?? null
+export function remedyFor(printed: string, reach: Reach): string | null {
+  const remedy = remedies.find(([pattern]) => pattern.test(printed))?.[1] ?? null
+  return typeof remedy === 'function' ? remedy(printed, reach) : remedy
+}

@@ -5,6 +5,7 @@ import { BuildFailure } from './failure.ts'
 import { followLinks } from './links.ts'
 import type { Candidate } from './output.ts'
 import type { Source, TreeEntry } from './source-tree.ts'
+import type { Guard } from './withheld.ts'
 
 export const siteLimits: Limits = { entries: 50_000, bytes: 2 * 1024 ** 3, pathBytes: 1024, depth: 64 }
 // Every edge that serves the site has all paths in memory, whatever the files have in them.
@@ -12,11 +13,12 @@ const mostBytesOfPaths = 4 * 1024 ** 2
 /** Never part of a site, also where a project serves its whole tree. */
 export const neverPublished = ['.git', 'node_modules']
 
-/** Stores all entries; small files in parallel, large ones as streams. */
+/** Stores all entries; small files in parallel, large ones as streams. The guard keeps some of them from being published. */
 export async function storeSite(
   artifacts: Artifacts,
   entries: AsyncIterable<Entry>,
   inside: string,
+  guard: Guard<StoredFile> | null = null,
 ): Promise<Manifest['files']> {
   const files = new Map<string, StoredFile>()
   const links = new Map<string, string>()
@@ -34,11 +36,8 @@ export async function storeSite(
     else if (entry.size > artifacts.mostBufferedBytes) {
       files.set(entry.path, await artifacts.store(entry.path, entry.size, entry.content.stream()))
     } else {
-      const storing: Promise<void> = storeSmall(
-        artifacts,
-        entry,
-        entry.content.sha256 ? null : await entry.content.whole(),
-      )
+      const content = entry.content.sha256 ? null : await entry.content.whole()
+      const storing: Promise<void> = storeSmall(artifacts, entry, content, guard)
         .then((stored) => void files.set(entry.path, stored))
         .catch((error) => {
           failure ??= error
@@ -52,6 +51,7 @@ export async function storeSite(
   await Promise.all(running)
   if (failure) throw failure
   const published = followLinks({ files, links, folders, root: inside }, siteLimits)
+  guard?.sift(published)
   if (published.size === 0) throw new BuildFailure('output_missing', 'The output directory is empty.')
   let bytes = 0
   for (const path of published.keys()) bytes += Buffer.byteLength(path)
@@ -66,11 +66,15 @@ async function storeSmall(
   artifacts: Artifacts,
   { path, size, content: { sha256, whole } }: Extract<Entry, { kind: 'file' }>,
   content: Buffer | null,
+  guard: Guard<StoredFile> | null,
 ): Promise<StoredFile> {
   const known = sha256 ? await artifacts.again?.(path, sha256, size) : null
-  if (known) return known
+  const isLookedAt = guard?.wants(path, size)
+  if (known && !isLookedAt) return known
   const bytes = content ?? (await whole())
-  return artifacts.store(path, bytes.length, [bytes])
+  const stored = known ?? (await artifacts.store(path, bytes.length, [bytes]))
+  if (isLookedAt) guard!.look(stored, bytes)
+  return stored
 }
 
 /** Names that differ only in Unicode form look the same to visitors and are one file on other systems. */

@@ -26,8 +26,8 @@ export type BuildTools = {
   db: Db
 }
 
-/** What the edge serves now; `bytes` is its size, `files` is null for a server. */
-export type Published = { server: boolean; bytes: number; files: number | null }
+/** What the edge serves now; `bytes` is its size, `files` is null for a server; `spaFallback` as detected, and as it is. */
+export type Published = { server: boolean; bytes: number; files: number | null; spaFallback: boolean }
 
 export type Task = {
   tools: BuildTools

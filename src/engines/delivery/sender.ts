@@ -2,8 +2,9 @@
 import http from 'node:http'
 import https from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
-import { AddressRefused, checkedLookup, isRefusedAddress, type Reach } from '../../platform/checked-lookup.ts'
+import { AddressRefused, checkedLookup, type Reach } from '../../platform/checked-lookup.ts'
 import { boundEarlyAnswers } from '../../platform/odd-answers.ts'
+import { hostRefusal } from '../../platform/public-address.ts'
 import type { Outcome } from '../../services/webhooks/results.ts'
 import { widestWindow } from './held-webhooks.ts'
 import type { Message } from './message.ts'
@@ -61,7 +62,7 @@ export function createSender(options: SenderOptions): Sender {
         done({ startedAt, durationMs, status: answer.status, body, error: error ?? statusError(answer.status) })
       }
       const url = new URL(address)
-      const isRefused = isRefusedAddress(options, url.hostname)
+      const isRefused = hostRefusal(url.hostname, options.mayReach) !== null
       let request: http.ClientRequest
       const timer = setTimeout(
         () => request.destroy(new Refusal(`there was no full answer within ${timeoutMs / 1000} s`)),

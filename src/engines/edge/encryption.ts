@@ -8,7 +8,7 @@ import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import { type Challenges, challengeFolder, createChallenges } from '../../tls/challenges.ts'
 import { type CertificateStore, createCertificateStore } from '../../tls/store.ts'
-import { createHttpsServer, type HttpsOptions } from './https.ts'
+import { createHttpsServer, type HttpsOptions, type HttpsServer } from './https.ts'
 import type { Host } from './targets.ts'
 
 export type EncryptionOptions = Omit<HttpsOptions, 'certificates'> & {
@@ -32,6 +32,7 @@ export type Encryption = {
   isStrict(found: Host, host: string): boolean
   /** Whether a request came on a connection whose certificate is not valid for its host. */
   isMisdirected(socket: TLSSocket, host: string): boolean
+  answers: HttpsServer['answers']
   close(drainMs: number): Promise<void>
 }
 
@@ -81,6 +82,7 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
       if (servername === host) return false
       return typeof servername !== 'string' || !certificates.covers(servername.toLowerCase(), host)
     },
+    answers: server.answers,
     close,
   }
 }

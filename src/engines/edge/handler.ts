@@ -21,9 +21,10 @@ import { destinationOf, hasOneHost } from './host-header.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import { sendUnknownHost } from './pages.ts'
 import type { Previews } from './previews.ts'
+import { both, varying } from './private-answers.ts'
 import { loggedPath, type RequestLog } from './request-log.ts'
-import { resolve } from './resolve.ts'
-import type { Responder } from './respond.ts'
+import { acceptsHtml, resolve } from './resolve.ts'
+import { type Responder, storeRetrySeconds } from './respond.ts'
 import type { EdgeResponse } from './responses.ts'
 import type { SecondLook } from './second-look.ts'
 import type { ServerProjects } from './server-projects.ts'
@@ -31,7 +32,7 @@ import { asksForPassword, createGuards } from './site-guards.ts'
 import type { Site, Sites } from './sites.ts'
 import { deploymentOf, remember } from './skew.ts'
 import type { Snapshot } from './snapshot.ts'
-import type { Host, Place, Redirect, Target } from './targets.ts'
+import type { Host, Place, Redirect, Serving, Target } from './targets.ts'
 import { countAnswer, type Traffic } from './traffic.ts'
 import { createUnderWay } from './under-way.ts'
 
@@ -61,6 +62,9 @@ export type Handler = {
   endBarred(): void
 }
 
+// An unknown path of a single-page app is a page for some, and nothing for others.
+const varyByAccept = varying('accept')
+
 // As nginx has it: the visitor left before there was an answer.
 const leftEarly = 499
 
@@ -68,7 +72,7 @@ const leftEarly = 499
 type Redirected = { host: string; url: string; found: Host; redirect: Redirect }
 
 /** What a request is for, and the deployment that its host shows. */
-type Visit = { host: string; url: string; target: Target }
+type Visit = { host: string; url: string; target: Target; serving: Serving | undefined }
 
 export function createHandler(options: HandlerOptions): Handler {
   const {
@@ -147,8 +151,9 @@ export function createHandler(options: HandlerOptions): Handler {
     } else if (encryption?.isStrict(found, host)) response.setHeader('strict-transport-security', strictTransport)
     if (found.gate && !previews.admits(request, response, { url, found })) return
     if (!target) return void respond.page(response, 'nothingDeployed')
-    if (found.pins) return void handlePinned(request, response, { host, url, target }, found)
-    handleRequest(request, response, { host, url, target })
+    const visit = { host, url, target, serving: found.serving }
+    if (found.pins) return void handlePinned(request, response, visit, found)
+    handleRequest(request, response, visit)
   }
 
   /** What the visitor's page came from, unless the site of now asks for a password: the one before might not. */
@@ -191,11 +196,11 @@ export function createHandler(options: HandlerOptions): Handler {
     isEncrypted(request) && (state.encryption?.isMisdirected(request.socket as TLSSocket, host) ?? true)
 
   function handleRequest(request: IncomingMessage, response: EdgeResponse, visit: Visit): void {
-    const { host, target } = visit
-    const site = sites.get(target.deploymentId)
+    const { host, target, serving } = visit
+    const site = sites.get(target.deploymentId, serving?.cleanUrls)
     if (site) return void serve(request, response, visit, site)
     sites
-      .load(target.deploymentId)
+      .load(target.deploymentId, serving?.cleanUrls)
       .then((site) => {
         // Barred while the site was loaded.
         if (isBarred(host)) return bar(request, response)
@@ -210,8 +215,7 @@ export function createHandler(options: HandlerOptions): Handler {
   /** An error of the edge fails one request, not the process. */
   function fail(request: IncomingMessage, response: ServerResponse, err: unknown): void {
     log.error({ err, host: request.headers.host, path: loggedPath(request.url) }, 'a request could not be answered')
-    if (response.headersSent) response.destroy()
-    else respond.page(response, err instanceof StoreUnavailable ? 'storeAway' : 'failed')
+    respond.failure(response, err)
   }
 
   /** From here on the response may last: it is ended if its host is barred. */
@@ -223,7 +227,7 @@ export function createHandler(options: HandlerOptions): Handler {
   }
 
   function serve(request: IncomingMessage, response: EdgeResponse, visit: Visit, site: Site): void {
-    const { host, url, target } = visit
+    const { host, url, target, serving } = visit
     if (site.kind === 'node') {
       proxied.add(response)
       follow(response, host)
@@ -244,7 +248,11 @@ export function createHandler(options: HandlerOptions): Handler {
         return void respond.page(response, 'badPath')
       }
     }
-    const found = resolve(site, path, mark < 0 ? '' : url.slice(mark), request.headers['accept-language'])
+    const { accept, 'accept-language': language } = request.headers
+    const isApp = serving?.spaFallback ?? site.isApp
+    const asked = { language, asApp: isApp && acceptsHtml(accept) }
+    const found = resolve(site, path, mark < 0 ? '' : url.slice(mark), asked)
+    if (isApp && !site.routes.has(path)) response.adjust = both(response.adjust, varyByAccept)
     const admitted = site.plain || admits(request, response, { projectId: target.projectId, site, path, found })
     if (admitted === false) return void respond.page(response, 'unauthorized', asksForPassword)
     if (admitted !== true) return void respond.page(response, 'tooMany', ['retry-after', String(admitted)])
@@ -273,7 +281,13 @@ export function createHandler(options: HandlerOptions): Handler {
         ? deploymentOf(request, { url: request.url!, found: shows, current: shows.target }, state.snapshot!)
         : shows?.target
     const answered = followUpgrade(socket, place)
-    const site = target && (sites.get(target.deploymentId) ?? (await sites.load(target.deploymentId).catch(() => null)))
+    let away = false
+    const load = (id: string) =>
+      sites.load(id).catch((err) => {
+        away = err instanceof StoreUnavailable
+        return null
+      })
+    const site = target && (sites.get(target.deploymentId) ?? (await load(target.deploymentId)))
     if (isBarred(host)) {
       answered(403)
       return void refuse(socket, '403 Forbidden')
@@ -283,6 +297,10 @@ export function createHandler(options: HandlerOptions): Handler {
     if (shown && !previews.admitsUpgrade(request, shown)) {
       answered(401)
       return void refuse(socket, '401 Unauthorized')
+    }
+    if (away) {
+      answered(503)
+      return void refuse(socket, `503 Service Unavailable\r\nretry-after: ${storeRetrySeconds}`)
     }
     if (!servers || !target || site?.kind !== 'node') {
       answered(404)

@@ -1,16 +1,18 @@
 // The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
 import type { EdgeHostRow } from '../../services/deployments/hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-import { type Gate, type Host, type Place, placeAt, type Redirect } from './targets.ts'
+import { type Gate, type Host, type Place, placeAt, type Redirect, type Serving } from './targets.ts'
 
 type Domain = { name: string; redirect: Redirect | undefined }
 type Project = {
   label: string
   server: boolean
+  instances: number
   production: Host
   domains: Domain[]
   deployments: Set<string>
   gate: Gate | null
+  serving: Serving
   /** Those of its deployments that serve production or have served it. */
   served: Set<string>
 }
@@ -58,17 +60,20 @@ export class HostTable {
       redirectTo: null,
       redirectStatus: null,
       ...{ protection: 'none', passwordHash: null, previewVersion: 0, skew: false, served: false },
+      ...{ spaFallback: null, cleanUrls: null, instances: 0, switching: false },
     }
-    for (const [projectId, { label, server, production, domains, deployments, gate, served }] of this.#projects) {
+    for (const [projectId, project] of this.#projects) {
+      const { label, server, instances, production, domains, deployments, gate, serving, served } = project
       const { target, hsts, barred } = production
       const deploymentId = target?.deploymentId ?? null
-      const own = { name: label, projectId, deploymentId, server, hsts, barred, skew: production.pins !== null }
+      const skew = production.pins !== null
+      const own = { name: label, projectId, deploymentId, server, instances, hsts, barred, skew }
       const protection = gate && {
         protection: gate.kind,
         passwordHash: gate.passwordHash,
         previewVersion: gate.version,
       }
-      yield { ...none, ...protection, ...own, kind: 'project' }
+      yield { ...none, ...protection, ...own, ...serving, kind: 'project' }
       for (const { name, redirect } of domains) {
         if (this.projectOfDomain(name) !== projectId) continue
         const sent = redirect && { redirectTo: redirect.host, redirectStatus: redirect.status }
@@ -105,15 +110,23 @@ export class HostTable {
 
   #putProject(row: EdgeHostRow, domains: EdgeHostRow[]): void {
     const { projectId, name, deploymentId, server, hsts, barred } = row
+    // Rows that an older version kept tell nothing of them.
+    const { instances = 1, switching = false } = row
     let project = this.#projects.get(projectId)
     if (!project) {
-      const production = { projectId, target: null, hsts, barred, gate: null, pins: null }
-      project = { label: name, server, production, domains: [], deployments: new Set(), gate: null, served: new Set() }
+      const serving = { spaFallback: null, cleanUrls: null }
+      const production = { projectId, target: null, hsts, barred, gate: null, serving, pins: null }
+      const none = { domains: [], deployments: new Set<string>(), gate: null, served: new Set<string>() }
+      project = { ...none, label: name, server, instances, production, serving }
       this.#projects.set(projectId, project)
       this.#setLabel(name + this.#suffix, production, 'production')
     }
-    const { production } = project
+    const { production, serving } = project
     project.server = server
+    project.instances = instances
+    // Rows that an older version kept have neither.
+    serving.spaFallback = row.spaFallback ?? null
+    serving.cleanUrls = row.cleanUrls ?? null
     production.hsts = hsts
     if (deploymentId !== null) project.served.add(deploymentId)
     production.pins = row.skew ? project.served : null
@@ -123,14 +136,15 @@ export class HostTable {
       production.barred = barred
       for (const id of project.deployments) this.#bar(id, barred)
     }
-    this.#takeovers.move(production, deploymentId === null ? null : { deploymentId, projectId }, server)
+    const move = { instances: server ? instances : 0, switching }
+    this.#takeovers.move(production, deploymentId === null ? null : { deploymentId, projectId }, move)
     this.#dropDomains(project)
     project.domains = domains.map(({ name, redirectTo, redirectStatus }) => ({
       name,
       redirect: redirectTo ? { host: redirectTo, status: redirectStatus! } : undefined,
     }))
     for (const { name, redirect } of project.domains) {
-      const host = redirect ? { projectId, target: null, hsts, barred, gate: null, pins: null, redirect } : production
+      const host = redirect ? { ...production, target: null, pins: null, redirect } : production
       this.#domains.set(name, placeAt(name, host, 'production'))
     }
   }
@@ -141,8 +155,9 @@ export class HostTable {
     if (!project || this.#deployments.has(deploymentId!)) return
     const host = name + this.#suffix
     this.#deployments.set(deploymentId!, host)
-    const { gate } = project
-    this.#setLabel(host, { projectId, target: null, hsts: false, barred: false, gate, pins: null }, 'deployment')
+    const { gate, serving } = project
+    const shows = { projectId, target: null, hsts: false, barred: false, gate, serving, pins: null }
+    this.#setLabel(host, shows, 'deployment')
     project.deployments.add(deploymentId!)
     this.#bar(deploymentId!, project.production.barred)
   }

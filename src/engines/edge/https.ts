@@ -1,17 +1,22 @@
 // The edge's HTTPS server: one port for HTTP/2 and HTTP/1.1, with the certificate chosen by SNI.
 import type { IncomingMessage, ServerOptions } from 'node:http'
 import {
+  constants,
   createSecureServer,
   type Http2SecureServer,
   type Http2ServerResponse,
   type ServerHttp2Session,
+  type ServerHttp2Stream,
 } from 'node:http2'
 import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
+import { Budget } from '../../platform/budget.ts'
 import type { ConnectionShares } from '../../platform/connection-shares.ts'
 import { type DrainSignal, refuseOnceReplaced } from '../../platform/draining.ts'
+import { boundRequests, requestSteps } from '../../platform/request-intake.ts'
+import { createSelfRequest } from '../../platform/self-request.ts'
 import { handshakeTimeoutMs, tlsPolicy } from '../../tls/policy.ts'
 import type { CertificateStore } from '../../tls/store.ts'
 import { createTicketKeys, type TicketKeys } from '../../tls/tickets.ts'
@@ -36,6 +41,8 @@ export type HttpsOptions = {
 
 export type HttpsServer = {
   listen(port: number, host: string): Promise<number>
+  /** Whether it answers here: asked by a request to itself until it does. */
+  answers(): Promise<boolean>
   /** Gives requests in flight up to `drainMs` to complete. */
   close(drainMs: number): Promise<void>
 }
@@ -65,7 +72,7 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
         else refuse(this, callback)
       },
     },
-    handle as never,
+    ((request: IncomingMessage, response: EdgeResponse) => takeTurns(request, response, handle)) as never,
   )
   server.on('upgrade', upgrade)
   refuseOnceReplaced(server, draining)
@@ -73,13 +80,15 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
   // Clients abort handshakes and sessions all the time; only their connection ends.
   server.on('tlsClientError', (err) => log.debug({ err }, 'a TLS handshake failed'))
   server.on('sessionError', (err) => log.debug({ err }, 'an HTTP/2 session failed'))
-  closeIdleSessions(server, draining)
+  boundSessions(server, draining)
   let unfollow = () => {}
   const connections = connectionsOf(server)
+  boundRequests(server, 'secureConnection')
   const waiting = answerPlainRequests(server as never, 'secureConnection', plain)
   shares.guard(server)
 
   return {
+    answers: createSelfRequest(server, { encrypted: true }),
     async listen(port, host) {
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject)
@@ -118,16 +127,19 @@ function refuse(socket: unknown, callback: (error: Error | null, context?: Secur
 }
 
 /**
- * Closes idle sessions only: one with open streams may still wait for a server or for events. While the process stops,
+ * Ends sessions that flood. Closes idle sessions only: one with open streams may still wait for a server or for events. While the process stops,
  * a session is closed as soon as it is idle: GOAWAY tells the client to open another one.
  */
-function closeIdleSessions(server: Http2SecureServer, draining: DrainSignal | undefined): void {
+function boundSessions(server: Http2SecureServer, draining: DrainSignal | undefined): void {
   const sessions = new Map<ServerHttp2Session, () => void>()
   server.on('session', (session: ServerHttp2Session) => {
     let open = 0
+    const budget = new Budget()
+    budgets.set(session, budget)
     const closeIfIdle = () => void (open === 0 && session.close())
     session.on('stream', (stream) => {
       open++
+      countFrames(stream, budget)
       stream.once('close', () => {
         open--
         if (draining?.aborted) closeIfIdle()
@@ -141,6 +153,50 @@ function closeIdleSessions(server: Http2SecureServer, draining: DrainSignal | un
   draining?.addEventListener('abort', () => {
     for (const closeIfIdle of [...sessions.values()]) closeIfIdle()
   })
+}
+
+const budgets = new WeakMap<object, Budget>()
+const waiting = new WeakMap<Budget, (() => void)[]>()
+
+/**
+ * One read may hold hundreds of requests of HTTP/2. Those beyond the share of a turn wait for the next one, and many of
+ * a flood are reset by then and cost nothing more.
+ */
+function takeTurns(request: IncomingMessage, response: EdgeResponse, handle: HttpsOptions['handle']): void {
+  const { stream } = response as unknown as Partial<Http2ServerResponse>
+  const budget = stream?.session && budgets.get(stream.session)
+  if (!budget) return void handle(request, response)
+  const others = waiting.get(budget)
+  const work = () => {
+    if (stream.destroyed) return
+    budget.spend(requestSteps)
+    handle(request, response)
+  }
+  if (others) return void others.push(work)
+  if (!budget.isSpent) return void work()
+  const queue = [work]
+  waiting.set(budget, queue)
+  const goOn = () => {
+    while (queue.length > 0 && !budget.isSpent) queue.shift()!()
+    if (queue.length > 0) budget.later(goOn)
+    else waiting.delete(budget)
+  }
+  budget.later(goOn)
+}
+
+/**
+ * Node calls back for every DATA frame, also of a request that is not read yet, and a frame may have one octet. Frames
+ * without any, and the other kinds, are bounded by Node and nghttp2.
+ */
+function countFrames(stream: ServerHttp2Stream, budget: Budget): void {
+  const push = stream.push
+  stream.push = function (chunk: Buffer | null, encoding) {
+    if (chunk !== null && !budget.count(1, chunk.length)) {
+      stream.session?.destroy(new Error('the client floods'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
+      return false
+    }
+    return push.call(this, chunk, encoding)
+  }
 }
 
 function connectionsOf(server: Http2SecureServer): Set<Socket> {

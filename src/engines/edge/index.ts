@@ -2,3 +2,4 @@
 
 export { createEdge } from './server.ts'
 export type { ServerProjects } from './server-projects.ts'
+export { openSwitches } from './switches.ts'

@@ -65,11 +65,12 @@ export function createPlainAnswers(options: PlainAnswerOptions): PlainAnswers {
     if (!place) return false
     const { host: shown } = place
     if (shown.gate !== null || shown.pins !== null) return false
-    const site = shown.target && sites.get(shown.target.deploymentId)
+    const site = shown.target && sites.get(shown.target.deploymentId, shown.serving?.cleanUrls)
     if (!site?.plain) return false
     const mark = url.indexOf('?')
     const path = mark < 0 ? url : url.slice(0, mark)
     if (path.includes('%')) return false
+    // An unknown path, which may get the page of an app, is not answered here: that depends on more headers.
     const found = resolve(site, path, mark < 0 ? '' : url.slice(mark))
     if (found?.kind !== 'file' || found.status !== 200) return false
     const variant = choose(found.variants ?? site.variantsOf(found, path), preferenceOf(acceptEncoding))

@@ -7,7 +7,7 @@ export type Addresses = {
   redirects: readonly RedirectRule[]
   /** Whether any rule takes precedence over files; if none does, a file is found by one look-up. */
   forced: boolean
-  /** index.html of a single-page app, for every path that looks like a page; null for other sites. */
+  /** The page of a single-page app, for every path that looks like a page; null if the site has none. */
   fallback: FileRoute | null
   /** 404.html of the root, if there is one. */
   notFound: FileRoute | null
@@ -15,17 +15,24 @@ export type Addresses = {
 
 export type Resolution = FileRoute | RedirectRoute | null
 
-/**
- * `path` is decoded and starts with a slash; `query` is '' or starts with `?`; `accepted` is the visitor's
- * Accept-Language. Null: nothing is served here.
- */
-export function resolve(site: Addresses, path: string, query: string, accepted?: string): Resolution {
+/** What the answer depends on besides the address. */
+export type Asked = {
+  /** The visitor's Accept-Language. */
+  language?: string | undefined
+  /** Whether an unknown path gets the page of a single-page app. */
+  asApp?: boolean
+}
+
+const bare: Asked = {}
+
+/** `path` is decoded and starts with a slash; `query` is '' or starts with `?`. Null: nothing is served here. */
+export function resolve(site: Addresses, path: string, query: string, { language, asApp }: Asked = bare): Resolution {
   const route = site.routes.get(path)
   if (route && !site.forced) return passOn(route, query)
-  const rule = site.redirects.length > 0 ? applyRedirects(site.redirects, path, query, accepted) : null
+  const rule = site.redirects.length > 0 ? applyRedirects(site.redirects, path, query, language) : null
   if (route && !rule?.forced) return passOn(route, query)
   if (rule) return follow(site, rule)
-  if (site.fallback && looksLikePage(path)) return site.fallback
+  if (asApp && site.fallback && looksLikePage(path)) return site.fallback
   return site.notFound
 }
 
@@ -52,6 +59,16 @@ function passOn(route: Route, query: string): Route {
 // Node's parser accepts bytes above ASCII, which must not get into a header.
 function printable(query: string): string {
   return query.replace(/[^\x21-\x7e]/g, encodeURIComponent)
+}
+
+/** Whether `accept` names HTML, or a range that holds it; without the header everything is accepted. */
+export function acceptsHtml(accept: string | undefined): boolean {
+  if (accept === undefined) return true
+  return accept.split(',').some((range) => {
+    const [type = '', ...parameters] = range.split(';')
+    const isHtml = /^\s*(?:text\/html|application\/xhtml\+xml|text\/\*|\*\/\*)\s*$/i.test(type)
+    return isHtml && !parameters.some((text) => /^\s*q=0(?:\.0*)?\s*$/i.test(text))
+  })
 }
 
 /** A path with an extension or a hidden segment is a missing file, not a view of a single-page app. */

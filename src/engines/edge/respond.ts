@@ -13,10 +13,15 @@ import { stallMs } from './responses.ts'
 import type { RedirectRoute } from './routes.ts'
 import { bareHeaders, choose, partialHeaders, type Variant, type Variants, variantOf } from './variants.ts'
 
+/** When a visitor is to come back to a store that is away: such times are usually short. */
+export const storeRetrySeconds = '5'
+
 export type Responder = {
   file(request: IncomingMessage, response: ServerResponse, variants: Variants, status: 200 | 404): void
   redirect(response: ServerResponse, route: RedirectRoute): void
   page(response: ServerResponse, name: PageName, extra?: string[]): void
+  /** The page for an error, or an end in the middle of the response: never a body that looks whole. */
+  failure(response: ServerResponse, err: unknown): void
 }
 
 /** A response whose body is streamed from disk; `plain` is sent instead of a compressed copy that is missing or damaged. */
@@ -39,9 +44,14 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     err: unknown,
   ): void {
     log.error({ err, file: variant.key }, 'a file of a deployment could not be read')
+    if (plain !== variant && !response.headersSent) sendWhole(response, status, plain, plain)
+    else failure(response, err)
+  }
+
+  function failure(response: ServerResponse, err: unknown): void {
     if (response.headersSent) response.destroy()
-    else if (plain !== variant) sendWhole(response, status, plain, plain)
-    else page(response, err instanceof StoreUnavailable ? 'storeAway' : 'failed')
+    else if (err instanceof StoreUnavailable) page(response, 'storeAway', ['retry-after', storeRetrySeconds])
+    else page(response, 'failed')
   }
 
   function sendWhole(response: ServerResponse, status: number, variant: Variant, plain: Variant): void {
@@ -97,6 +107,7 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
 
   return {
     page,
+    failure,
     redirect(response, { location, status }) {
       // Without this, browsers cache 301 and 308 forever, even after the next deployment.
       end(response, status, ['location', location, 'cache-control', revalidateCaching, 'content-length', '0'])

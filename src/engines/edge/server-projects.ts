@@ -7,8 +7,10 @@ import type { Target } from './targets.ts'
 export type UpgradeTarget = Target & { answered?(status: number): void }
 
 export type ServerProjects = {
-  /** Resolves when an instance of the deployment that serves production is healthy. Rejects if it does not start. */
-  ready(deploymentId: string): Promise<void>
+  /**
+   * Resolves when so many instances of the deployment are healthy, or those of them that start. Rejects if none does.
+   */
+  ready(deploymentId: string, instances: number): Promise<void>
   /** Answers the request. If no instance runs, one is asked for and the request waits for it. */
   proxy(request: IncomingMessage, response: ServerResponse, target: Target): void
   /** For the event `upgrade` of an HTTP server. */

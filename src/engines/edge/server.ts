@@ -11,7 +11,9 @@ import type { Database } from '../../platform/database.ts'
 import { type DrainSignal, refuseOnceReplaced } from '../../platform/draining.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { ownNames } from '../../platform/own-names.ts'
+import { boundRequests, CountedRequest } from '../../platform/request-intake.ts'
 import type { Vault } from '../../platform/secrets.ts'
+import { createSelfRequest } from '../../platform/self-request.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import { type Rollups, startTrafficRollups } from '../../services/traffic/rollups.ts'
 import type { TicketKeys } from '../../tls/tickets.ts'
@@ -40,6 +42,8 @@ export type EdgeOptions = {
   notifications: Notifications
   artifacts: Artifacts
   log: Logger
+  /** Told what is shown as production of a project, while the platform waits for that. */
+  onShown?(projectId: string, deploymentId: string): void
   /** Default: a registry of its own. */
   registry?: Registry
   servers?: ServerProjects
@@ -61,6 +65,8 @@ export type Edge = {
   /** Null until `listen`. */
   readonly snapshot: Snapshot | null
   metrics: EdgeMetrics
+  /** Whether both ports answer: asked by requests to itself until they do. */
+  answers(): Promise<boolean>
   /** Writes what was counted up to now, instead of at the end of the minute. */
   flushTraffic(): Promise<void>
   close(): Promise<void>
@@ -79,7 +85,7 @@ export function createEdge(options: EdgeOptions): Edge {
     hosts: () => state.snapshot?.size ?? 0,
     certificates: () => state.encryption?.certificates.size ?? 0,
   })
-  const takeovers = createTakeovers(servers, log)
+  const takeovers = createTakeovers(servers, options.onShown ?? (() => {}), log)
   const sites = createSites(artifacts, log)
   const bodies = createBodies(artifacts)
   const respond = createResponder(bodies, metrics, log)
@@ -114,6 +120,7 @@ export function createEdge(options: EdgeOptions): Edge {
     shouldUpgradeCallback: isUpgrade,
     // Node's types of servers are those of its own class.
     ServerResponse: Http1Response as unknown as typeof ServerResponse,
+    IncomingMessage: CountedRequest,
   }
   const server = createServer(http1, handle as never)
   server.on('upgrade', upgrade)
@@ -128,6 +135,7 @@ export function createEdge(options: EdgeOptions): Edge {
     if (state.encryption?.challengeAt(url) !== undefined) return null
     return state.snapshot?.at(host) ?? null
   }
+  boundRequests(server, 'connection')
   const plain = answerPlainRequests(server, 'connection', {
     ...waiting,
     answer: createPlainAnswers({
@@ -136,6 +144,7 @@ export function createEdge(options: EdgeOptions): Edge {
       linesOf: () => '',
     }),
   })
+  const plainAnswers = createSelfRequest(server)
   const { connectionShares: shares = createConnectionShares() } = options
   shares.guard(server)
   const encryptedPlain = {
@@ -196,6 +205,7 @@ export function createEdge(options: EdgeOptions): Edge {
 
   return {
     metrics,
+    answers: async () => (await plainAnswers()) && (state.encryption === null || (await state.encryption.answers())),
     get snapshot() {
       return state.snapshot
     },

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import type { Artifacts, Manifest } from '../../platform/artifacts.ts'
+import { type Artifacts, appPages, type Manifest } from '../../platform/artifacts.ts'
 import {
   type ExtraHeaders,
   type HeaderBlock,
@@ -18,6 +18,10 @@ import { createVariants, type Variants } from './variants.ts'
 export type Site = Addresses & {
   deploymentId: string
   kind: Manifest['kind']
+  /** Detection has found a single-page app. */
+  isApp: boolean
+  /** Whether its addresses have no .html; a project that changes this has its sites loaded again. */
+  cleanUrls: boolean
   /** Blocks of its _headers that ask for a name and a password. */
   guards: readonly HeaderBlock[]
   /** Some rule depends on the visitor's language. */
@@ -29,10 +33,10 @@ export type Site = Addresses & {
 }
 
 export type Sites = {
-  /** The site if the deployment is loaded: the hot path. */
-  get(deploymentId: string): Site | undefined
-  /** Null if the deployment's files are not here. */
-  load(deploymentId: string): Promise<Site | null>
+  /** The site if the deployment is loaded, with the addresses that are asked for: the hot path. */
+  get(deploymentId: string, cleanUrls?: boolean | null): Site | undefined
+  /** Null if the deployment's files are not here. `cleanUrls` is as the manifest says unless it is given. */
+  load(deploymentId: string, cleanUrls?: boolean | null): Promise<Site | null>
   /** Has a deployment repaired whose manifest is missing or damaged. */
   report(deploymentId: string): Promise<void>
 }
@@ -63,19 +67,21 @@ export function buildSite(
   { redirects, headers, routes = buildRoutes(manifest) }: SiteRules,
   onGrowth: (bytes: number) => void = () => {},
 ): Site {
-  const { kind, files, spaFallback } = manifest
+  const { kind, files, spaFallback: isApp, cleanUrls } = manifest
   const guards = headers.filter(({ credentials }) => credentials)
   const byLanguage = redirects.some(({ languages }) => languages)
   return {
     deploymentId,
     kind,
+    isApp,
+    cleanUrls,
     guards,
     byLanguage,
     plain: kind === 'static' && guards.length === 0 && !byLanguage,
     routes,
     redirects,
     forced: redirects.some((rule) => rule.forced),
-    fallback: spaFallback ? pageOf(files, 'index.html', 200) : null,
+    fallback: appPages.map((name) => pageOf(files, name, 200)).find((page) => page !== null) ?? null,
     notFound: pageOf(files, '404.html', 404),
     variantsOf: variantMaker(routes, headers, onGrowth),
   }
@@ -141,15 +147,17 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
     return (await artifacts.load(file.hash)).toString()
   }
 
-  function read(deploymentId: string): Promise<Site | null> {
+  function read(deploymentId: string, cleanUrls: boolean | null): Promise<Site | null> {
     const known = large.has(deploymentId)
-    return known ? inTurn(() => readNow(deploymentId, known)) : readNow(deploymentId, known)
+    const now = () => readNow(deploymentId, cleanUrls, known)
+    return known ? inTurn(now) : now()
   }
 
-  async function readNow(deploymentId: string, known: boolean): Promise<Site | null> {
+  async function readNow(deploymentId: string, cleanUrls: boolean | null, known: boolean): Promise<Site | null> {
     const startedMs = performance.now()
-    const manifest = await artifacts.read(deploymentId)
-    if (!manifest) return null
+    const published = await artifacts.read(deploymentId)
+    if (!published) return null
+    const manifest = cleanUrls === null ? published : { ...published, cleanUrls }
     if (Object.keys(manifest.files).length <= manyFiles) return make(deploymentId, manifest, buildRoutes(manifest))
     large.set(deploymentId, true)
     const build = async () => {
@@ -181,13 +189,17 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
   }
 
   return {
-    get: (deploymentId) => loaded.get(deploymentId),
+    get(deploymentId, cleanUrls = null) {
+      const site = loaded.get(deploymentId)
+      return cleanUrls === null || site?.cleanUrls === cleanUrls ? site : undefined
+    },
     report: artifacts.report,
-    load(deploymentId) {
-      let site = loading.get(deploymentId)
+    load(deploymentId, cleanUrls = null) {
+      const key = `${deploymentId} ${cleanUrls}`
+      let site = loading.get(key)
       if (!site) {
-        site = read(deploymentId).finally(() => loading.delete(deploymentId))
-        loading.set(deploymentId, site)
+        site = read(deploymentId, cleanUrls).finally(() => loading.delete(key))
+        loading.set(key, site)
       }
       return site
     },

@@ -5,10 +5,9 @@ import type { Host, Target } from './targets.ts'
 
 export type Takeovers = {
   /**
-   * The database says that `host` shows `next`; `server` is true if `next` is a process, not files. A barred host shows
-   * nothing, and its server is stopped at once.
+   * The database says that `host` shows `next`. A barred host shows nothing, and its server is stopped at once.
    */
-  move(host: Host, next: Target | null, server: boolean): void
+  move(host: Host, next: Target | null, how: Move): void
   /** The deployment is deleted. */
   gone(deploymentId: string): void
   /** The deployment's project is barred: its server is stopped at once. */
@@ -18,7 +17,10 @@ export type Takeovers = {
   close(): void
 }
 
-type Production = { host: Host; wanted: string | null; retry?: NodeJS.Timeout }
+/** `instances`: of its server; 0 for files. `switching`: the platform waits for this edge to show it. */
+export type Move = { instances: number; switching: boolean }
+
+type Production = { host: Host; wanted: string | null; move: Move; retry?: NodeJS.Timeout }
 
 // Servers that are waited for in parallel when the edge starts.
 const startsAtOnce = 4
@@ -27,6 +29,8 @@ const defaultRetryMs = 5_000
 
 export function createTakeovers(
   servers: Pick<ServerProjects, 'ready' | 'retire' | 'halt'> | undefined,
+  /** Told of each project whose production is shown as the database says, while the platform waits for that. */
+  onShown: (projectId: string, deploymentId: string) => void,
   log: Logger,
   retryMs = defaultRetryMs,
 ): Takeovers {
@@ -51,11 +55,16 @@ export function createTakeovers(
     servers?.retire(deploymentId).catch((err) => log.warn({ err, deploymentId }, 'a server could not be retired'))
   }
 
+  function tellShown({ move: { switching }, host: { projectId } }: Production, deploymentId: string): void {
+    if (switching) onShown(projectId, deploymentId)
+  }
+
   const shows = ({ host }: Production, deploymentId: string) => host.target?.deploymentId === deploymentId
 
   /** There is no old deployment to keep serving: requests wait for the start instead of getting an error page. */
   function showCold(production: Production, next: Target): void {
     production.host.target = next
+    tellShown(production, next.deploymentId)
     coldStarts.push({ production, deploymentId: next.deploymentId })
     warmUp()
   }
@@ -68,7 +77,7 @@ export function createTakeovers(
       if (!shows(production, deploymentId)) continue
       starting++
       servers!
-        .ready(deploymentId)
+        .ready(deploymentId, 1)
         .then(
           () => void (shows(production, deploymentId) || retire(deploymentId)),
           (err) => log.warn({ err, deploymentId }, 'a server did not start'),
@@ -82,14 +91,15 @@ export function createTakeovers(
 
   async function moveWhenReady(production: Production, next: Target): Promise<void> {
     try {
-      await servers!.ready(next.deploymentId)
+      await servers!.ready(next.deploymentId, production.move.instances)
     } catch (err) {
       log.warn({ err, deploymentId: next.deploymentId }, 'a server is not healthy and does not take over')
       if (production.wanted === next.deploymentId) tryLater(production, next)
       return
     }
-    if (production.wanted === next.deploymentId) assign(production.host, next)
-    else retire(next.deploymentId)
+    if (production.wanted !== next.deploymentId) return retire(next.deploymentId)
+    assign(production.host, next)
+    tellShown(production, next.deploymentId)
   }
 
   /** The old deployment is served meanwhile. */
@@ -104,12 +114,18 @@ export function createTakeovers(
     production.retry.unref()
   }
 
+  function change(production: Production, next: Target, pending: boolean): void {
+    if (production.host.target === null) showCold(production, next)
+    else if (!pending) void moveWhenReady(production, next)
+  }
+
   return {
-    move(host, given, server) {
+    move(host, given, move) {
       const next = host.barred ? null : given
       const wanted = next?.deploymentId ?? null
       const known = productions.get(host.projectId)
-      const production: Production = known ?? { host, wanted: null }
+      const production: Production = known ?? { host, wanted: null, move }
+      production.move = move
       if (!known) productions.set(host.projectId, production)
       clearTimeout(production.retry)
       // A newly loaded table starts with what is served now, not with what the database says.
@@ -117,10 +133,12 @@ export function createTakeovers(
       production.host = host
       const pending = production.wanted === wanted
       production.wanted = wanted
-      if ((host.target?.deploymentId ?? null) === wanted) return
-      if (!servers || !next || !server) return assign(host, next)
-      if (host.target === null) showCold(production, next)
-      else if (!pending) void moveWhenReady(production, next)
+      if ((host.target?.deploymentId ?? null) !== wanted) {
+        if (servers && next && move.instances > 0) return change(production, next, pending)
+        assign(host, next)
+      }
+      // What is barred is shown nowhere, and waited for in vain.
+      if (given) tellShown(production, given.deploymentId)
     },
     gone: retire,
     halt,

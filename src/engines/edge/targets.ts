@@ -3,6 +3,9 @@ import type { Tally } from '../../services/traffic/tallies.ts'
 
 export type Target = { readonly deploymentId: string; readonly projectId: string }
 
+/** The settings of a project that act when its sites are served; null: as the deployment's manifest has it. */
+export type Serving = { spaFallback: boolean | null; cleanUrls: boolean | null }
+
 /**
  * All production hosts of a project share ONE of these, so production moves on all of them with a single assignment.
  * `target` is null until something is deployed; `hsts` is the project's setting. A host that is taken down or whose
@@ -15,6 +18,8 @@ export type Host = {
   barred: boolean
   /** What visitors have to show first; null for most, and for all production hosts. */
   gate: Gate | null
+  /** One for all hosts of a project, which a change of its settings changes; where there is none, manifests decide. */
+  readonly serving?: Serving
   /** Deployments of the project that served production, where a page may go on with its own; null for most hosts. */
   pins: ReadonlySet<string> | null
   /** Where all visitors of the host are sent; such a host has no target. */

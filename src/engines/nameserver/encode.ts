@@ -1,6 +1,6 @@
 // Encodes DNS answers: sections with compressed names, truncated at whole RRsets if they do not fit.
 
-import { headerOctets, typeNumbers } from '../../dns/packet/numbers.ts'
+import { extendedErrors, headerOctets, typeNumbers } from '../../dns/packet/numbers.ts'
 import type { Query } from '../../dns/packet/query.ts'
 import type { Found, OwnedSet } from './lookup.ts'
 
@@ -126,10 +126,22 @@ export function createEncoder(): Encoder {
 }
 
 /** What an OPT record of ours can hold; `cookie` is client and server cookie together. */
-export type Options = { nsid: Buffer | null; cookie: Buffer | null; udpSize: number }
+export type Options = { nsid: Buffer | null; cookie: Buffer | null; extendedError?: Buffer; udpSize: number }
 
-export function optOctets({ nsid, cookie }: Options): number {
-  return 11 + (nsid ? 4 + nsid.length : 0) + (cookie ? 4 + cookie.length : 0)
+export function optOctets({ nsid, cookie, extendedError }: Options): number {
+  return 11 + (nsid ? 4 + nsid.length : 0) + (cookie ? 4 + cookie.length : 0) + (extendedError ? 6 : 0)
+}
+
+// Without a text: the code says it, and six octets are all that a forged query can add to an answer.
+const errorData = new Map(
+  Object.values(extendedErrors).map((code): [number, Buffer] => [code, Buffer.from([code >> 8, code & 0xff])]),
+)
+
+/** Says why an answer is an error (RFC 8914), to a client that can read it; left out where the answer would be too long. */
+export function withError(query: Query, options: Options | null, code: number, limit: number): Options | null {
+  const extendedError = errorData.get(code)
+  const explained = options && extendedError && { ...options, extendedError }
+  return explained && Math.max(headerOctets, query.questionEnd) + optOctets(explained) <= limit ? explained : options
 }
 
 /** Writes the record after the message, which ends at `start`. */
@@ -139,7 +151,7 @@ function writeOpt(
   extended: { rcode: number; dnssecOk: boolean },
   options: Options,
 ): void {
-  const { nsid, cookie, udpSize } = options
+  const { nsid, cookie, extendedError, udpSize } = options
   answer[start] = 0
   answer.writeUInt16BE(typeNumbers.OPT, start + 1)
   answer.writeUInt16BE(udpSize, start + 3)
@@ -153,6 +165,7 @@ function writeOpt(
   for (const [code, data] of [
     [3, nsid],
     [10, cookie],
+    [15, extendedError],
   ] as const) {
     if (!data) continue
     answer.writeUInt16BE(code, at)

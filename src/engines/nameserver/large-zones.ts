@@ -6,6 +6,7 @@ import type { Database } from '../../platform/database.ts'
 import type { PlatformZones } from '../../services/dns/platform-zones.ts'
 import { readLargeZone, readServedZones } from '../../services/dns/served-zones.ts'
 import type { ReadRow } from './dnssec/versions.ts'
+import { NameMap } from './name-map.ts'
 import { emptyRecords } from './zone-records.ts'
 import type { ZoneRow } from './zone-table.ts'
 
@@ -47,7 +48,7 @@ export function createLargeZones(options: LargeZonesOptions): LargeZones {
       const [own] = (await readServedZones(db, platform, [name])).rows
       return own ? complete(own) : null
     }
-    const draft = emptyRecords(wireName(name)).edit()
+    const draft = emptyRecords(wireName(name), NameMap.large()).edit()
     const row = await readLargeZone(db, name, (text) => draft.add(text))
     return row && complete({ ...row, records: row.records ?? draft.done() })
   }

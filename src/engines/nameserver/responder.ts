@@ -1,6 +1,6 @@
 // Answers one packet over UDP or TCP: from the cache, then from the zone, then when a new ALIAS has its addresses.
 import type { Logger } from 'pino'
-import { headerOctets, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
+import { extendedErrors, headerOctets, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../dns/packet/query.ts'
 import { type AnswerCache, answerHash, belowHash, type Dnssec, standIn } from './cache.ts'
 import { withoutOthers } from './chains.ts'
@@ -19,7 +19,12 @@ import { type Context, createAnswersWithoutZones, isSpecial, type Peer } from '.
 import type { ZoneSource, ZoneTable } from './zone-table.ts'
 
 /** A UDP socket or a TCP connection. */
-export type Channel = { tcp: boolean; send(answer: Buffer, peer: Peer): void | Promise<void> }
+export type Channel = {
+  tcp: boolean
+  send(answer: Buffer, peer: Peer): void | Promise<void>
+  /** Aborted when a connection closes. */
+  readonly signal?: AbortSignal
+}
 
 export type ResponderOptions = {
   table: ZoneTable
@@ -150,7 +155,7 @@ export function createResponder(options: ResponderOptions): Responder {
 
   /** The zone is there, but cannot be asked in time. */
   function failLate(context: Context, source: ZoneSource): Buffer | null {
-    const made = fault(context, rcodes.SERVFAIL)
+    const made = fault(context, rcodes.SERVFAIL, extendedErrors.notReady)
     if (made) countQuestion(table.tallyOf(source), context.query.type, rcodes.SERVFAIL)
     return made
   }
@@ -161,7 +166,7 @@ export function createResponder(options: ResponderOptions): Responder {
     const { message, query } = context
     const name = nameInQuery(message, query)
     const source = table.find(name, query.type)
-    if (!source) return fault(context, rcodes.REFUSED)
+    if (!source) return fault(context, rcodes.REFUSED, extendedErrors.notAuthoritative)
     const below = answerBelow(context, name, source)
     if (below !== undefined) return below
     const found = find(source, name, query)
@@ -184,7 +189,7 @@ export function createResponder(options: ResponderOptions): Responder {
     await aliases.settled(zone)
     // The zone may have changed meanwhile.
     const source = table.find(name, context.query.type)
-    if (!source) return fault(context, rcodes.REFUSED)
+    if (!source) return fault(context, rcodes.REFUSED, extendedErrors.notAuthoritative)
     const found = find(source, name, context.query)
     return found.awaits ? failLate(context, source) : answerFound(context, name, found, source)
   }
@@ -200,6 +205,7 @@ export function createResponder(options: ResponderOptions): Responder {
       query: kept,
       peer,
       tcp: channel.tcp,
+      signal: channel.signal,
       send: async (answer) => channel.send(answer, peer),
       refuse: async (answer) => {
         const rcode = answer[3]! & 0x0f

@@ -23,6 +23,7 @@ import { createNotices } from './notices.ts'
 import { type Aliases, createAliases, edgeAddresses } from './outside.ts'
 import { createRateLimit, type RateLimitOptions, rateLimitMemory } from './rate-limit.ts'
 import { createResponder } from './responder.ts'
+import { createSelfQueries } from './self-queries.ts'
 import { createSnapshot, type Snapshot } from './snapshot.ts'
 import type { TcpLimits } from './tcp.ts'
 import { createTallyBook } from './traffic.ts'
@@ -30,7 +31,7 @@ import type { Transfers } from './transfers.ts'
 import { createUpdates, type Updates } from './update/updates.ts'
 import { createGenerations, generationMemory } from './workers/generations.ts'
 import { loadPacketSockets, type PacketSockets } from './workers/packets.ts'
-import { type SharedListener, startPool } from './workers/pool.ts'
+import { type Pool, type SharedListener, startPool } from './workers/pool.ts'
 import type { ZoneSource, ZoneTable } from './zone-table.ts'
 
 export type NameserverOptions = {
@@ -52,6 +53,8 @@ export type NameserverOptions = {
   rateLimit?: RateLimitOptions | null
   /** Number of threads that answer over UDP instead of this one, if the system supports them. */
   workers?: number
+  /** The program of a thread, for tests. */
+  workerProgram?: URL
   tcp?: Partial<TcpLimits>
   /** Where the zones are kept for a start without the database. */
   snapshots?: Snapshots | undefined
@@ -63,6 +66,8 @@ export type Nameserver = {
   /** Null until `listen`. */
   readonly snapshot: Snapshot | null
   metrics: NameserverMetrics
+  /** Whether every listener answers, and every thread: asked by queries to itself until it does. */
+  answers(): Promise<boolean>
   /** Writes what was counted up to now, instead of at the end of the minute. */
   flushTraffic(): Promise<void>
   close(): Promise<void>
@@ -94,6 +99,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
   const outside: OutsideAddresses = { edge: edgeAddresses(config) }
   const closers: (() => Promise<void>)[] = []
   let rollups: Rollups | null = null
+  let answers = async () => false
 
   async function open(
     address: ListenAddress,
@@ -125,7 +131,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
   }
 
   /** This thread handles zones, TCP and transfers; the others answer from their own caches. */
-  function openWorkers(listeners: readonly SharedListener[], packets: PacketSockets, loaded: Snapshot): void {
+  function openWorkers(listeners: readonly SharedListener[], packets: PacketSockets, loaded: Snapshot): Pool {
     const memory = generationMemory()
     const generations = createGenerations(memory)
     loaded.onChange((names) => {
@@ -144,9 +150,11 @@ export function createNameserver(options: NameserverOptions): Nameserver {
       nameMemory: loaded.table.filter.memory,
       metrics,
       questions: createTallyBook(loaded.table.tallies),
+      program: options.workerProgram,
       log,
     })
     closers.push(pool.close)
+    return pool
   }
 
   function takeQuestions({ tallies }: ZoneTable): Counted[] {
@@ -182,6 +190,7 @@ export function createNameserver(options: NameserverOptions): Nameserver {
 
   return {
     metrics,
+    answers: () => answers(),
     get snapshot() {
       return snapshot
     },
@@ -212,7 +221,8 @@ export function createNameserver(options: NameserverOptions): Nameserver {
         for (const [index, text] of config.nameserverListen.entries()) {
           listeners.push(await open(listenAddress(text), index, context))
         }
-        if (packets) openWorkers(listeners, packets, loaded)
+        const pool = packets && openWorkers(listeners, packets, loaded)
+        answers = createSelfQueries(listeners, (listener) => pool?.silent(listener) ?? 0)
         return listeners.map(({ host, port }) => ({ host, port }))
       } catch (error) {
         await close()

@@ -9,6 +9,8 @@ export type TransferRequest = {
   query: Query
   peer: Peer
   tcp: boolean
+  /** Aborted when the connection closes: nobody is left to work for. */
+  signal?: AbortSignal | undefined
   /** May be called many times; resolves when the channel takes more. */
   send(answer: Buffer): Promise<void>
   /** For answers that forged messages can provoke too: rate-limited. */

@@ -1,10 +1,10 @@
 // The part of answering a packet that needs no zones: cookies, the rate limit, errors, and cached answers.
 
-import { classIn, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
+import { classIn, extendedErrors, opcodes, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import type { Query } from '../../dns/packet/query.ts'
 import type { AnswerCache, AnswerSource, CachedAnswer } from './cache.ts'
 import type { Cookies } from './cookies.ts'
-import { answerOctets, bareAnswer, finishAnswer, type Options, optOctets } from './encode.ts'
+import { answerOctets, bareAnswer, finishAnswer, type Options, optOctets, withError } from './encode.ts'
 import type { Tallies } from './metrics.ts'
 import type { NameFilter } from './name-filter.ts'
 import type { RateLimit } from './rate-limit.ts'
@@ -37,7 +37,8 @@ export type AnswersWithoutZones = {
   limitOf(context: Context): number
   /** Null if the answer is dropped. `make` is called only if it is sent. */
   limited(context: Context, rcode: number, tuple: number, make: () => Buffer): Buffer | null
-  fault(context: Context, rcode: number): Buffer | null
+  /** `why` is an extended error. */
+  fault(context: Context, rcode: number, why?: number): Buffer | null
   /** Undefined if the answer needs the zones. */
   answer(context: Context): Buffer | null | undefined
 }
@@ -70,18 +71,30 @@ export function createAnswersWithoutZones({
 
   function limited(context: Context, rcode: number, tuple: number, make: () => Buffer): Buffer | null {
     const { message, query, peer, opt, trusted } = context
-    const verdict = rateLimit && !trusted ? rateLimit.judge(peer.address, tuple) : 'send'
-    if (verdict === 'drop') {
+    const judge = (tuple: number) => (rateLimit && !trusted ? rateLimit.judge(peer.address, tuple) : 'send')
+    const verdict = judge(tuple)
+    if (verdict === 'send') {
+      tallies.count(query.type, rcode)
+      return make()
+    }
+    // RFC 7873, section 5.2.3: a client with cookies retries at once with the one it gets here, which exempts it. These
+    // answers are limited too, because whoever forges an address can forge a client cookie.
+    const offersCookie = opt !== null && opt.cookie !== null
+    if ((offersCookie ? judge(rcodes.BADCOOKIE) : verdict) === 'drop') {
       tallies.drop('rate')
       return null
     }
-    tallies.count(query.type, rcode)
-    return verdict === 'send' ? make() : bareAnswer(message, query, { rcode: rcodes.NOERROR, truncated: true }, opt)
+    const bare = offersCookie ? { rcode: rcodes.BADCOOKIE } : { rcode: rcodes.NOERROR, truncated: true }
+    tallies.count(query.type, offersCookie ? bare.rcode : rcode)
+    // Without the NSID, an answer to a forged address is hardly longer than its query.
+    return bareAnswer(message, query, bare, opt && { ...opt, nsid: offersCookie ? null : opt.nsid })
   }
 
-  function fault(context: Context, rcode: number): Buffer | null {
+  function fault(context: Context, rcode: number, why?: number): Buffer | null {
+    const { message, query, opt } = context
+    const options = () => (why === undefined ? opt : withError(query, opt, why, limitOf(context)))
     // To the rate limit, the same error for different names is the same answer.
-    return limited(context, rcode, rcode, () => bareAnswer(context.message, context.query, { rcode }, context.opt))
+    return limited(context, rcode, rcode, () => bareAnswer(message, query, { rcode }, options()))
   }
 
   /** Undefined if it is too long. */
@@ -115,14 +128,18 @@ export function createAnswersWithoutZones({
     answer(context) {
       const { message, query } = context
       if (query.rcode !== rcodes.NOERROR) return fault(context, query.rcode)
-      if (query.class !== classIn) return fault(context, rcodes.REFUSED)
+      if (query.class !== classIn) return fault(context, rcodes.REFUSED, extendedErrors.notSupported)
       // Transfers are only over TCP, and only for configured secondaries.
-      if (query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR) return fault(context, rcodes.REFUSED)
+      if (query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR) {
+        return fault(context, rcodes.REFUSED, extendedErrors.prohibited)
+      }
       const cached = cache.get(message, query)
       if (cached) return answerCached(context, cached)
       const closest = filter.closest(message)
       if (closest === 'unknown') return undefined
-      if (closest === 'nowhere') return filter.stands ? fault(context, rcodes.REFUSED) : undefined
+      if (closest === 'nowhere') {
+        return filter.stands ? fault(context, rcodes.REFUSED, extendedErrors.notAuthoritative) : undefined
+      }
       const below = cache.getBelow(message, query, filter)
       return below && filter.stands ? answerCached(context, below) : undefined
     },

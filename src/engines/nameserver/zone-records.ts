@@ -230,7 +230,8 @@ export class RecordsDraft {
   }
 }
 
-export function emptyRecords(origin: string): RecordsByName {
-  const parts = { lines: new NameMap<string>(), children: new NameMap<number>(), aliases: new NameMap<true>() }
+/** `lines` is what to start from: a zone that is going to be large is not divided on the way there. */
+export function emptyRecords(origin: string, lines = new NameMap<string>()): RecordsByName {
+  const parts = { lines, children: new NameMap<number>(), aliases: new NameMap<true>() }
   return new RecordsByName(origin, { ...parts, cuts: 0, extras: '' })
 }

@@ -24,6 +24,8 @@ const grammar =
   /^HTTP\/1\.[01] [1-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?\r\n(?:[!#$%&'*+\-.^_`|~\dA-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*$/
 
 const [tab, space] = [9, 32]
+// Each one costs about a microsecond, and 16 KiB hold thousands; servers have a few dozen.
+const maxHeaders = 500
 
 /** The text is latin1, from the status line to the line break before the empty line. */
 export function parseHead(text: string): AnswerHead {
@@ -41,6 +43,7 @@ export function parseHead(text: string): AnswerHead {
     const value = trimmed(text, colon + 1, end)
     at = end + 2
     headers.push(name, value)
+    if (headers.length > 2 * maxHeaders) throw new MalformedAnswer('the answer has too many headers')
     // The length tells most other headers apart without making a string.
     if (name.length === 10) {
       const lower = name.toLowerCase()

@@ -27,8 +27,8 @@ export type LocalInstances = {
 }
 
 export type Balancer = Visits & {
-  /** Resolves when an instance is healthy. */
-  ready(deploymentId: string): Promise<void>
+  /** Resolves when so many instances are healthy, or those of them that start. Rejects if none does. */
+  ready(deploymentId: string, count: number): Promise<void>
   /** Others get the requests from now on: connections that are not in use are closed. */
   retire(deploymentId: string): Promise<void>
   /** It is barred: nobody waits for it any more. */
@@ -44,6 +44,12 @@ const idleConnectionMs = 4_000
 // How long a healthy instance may take to accept a connection.
 const acceptMs = 5_000
 const tickMs = 500
+
+/** Those that are healthy come first, then those that are about to leave. */
+function rankOf({ state, slot }: ServedInstance): number {
+  if (state === 'leaving') return 1
+  return (state === 'healthy' ? 0 : 2) + (slot < firstLeavingSlot ? 0 : 1)
+}
 
 export function createBalancer(options: BalancerOptions): Balancer {
   const { table, reach, local, log } = options
@@ -77,7 +83,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
       if (reach.isLost(instance.node)) continue
       const lane = laneOf(instance)
       if (!lane) continue
-      const rank = (instance.state === 'healthy' ? 0 : 2) + (instance.slot < firstLeavingSlot ? 0 : 1)
+      const rank = rankOf(instance)
       if (!best || rank < best.rank || (rank === best.rank && lane.load < best.lane.load)) best = { lane, rank }
     }
     return best?.lane ?? null
@@ -172,7 +178,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
     const known = remotes.get(deploymentId)
     for (const [term, remote] of known ?? []) {
       const instance = table.of(deploymentId).find((one) => one.term === term)
-      if (instance && instance.slot < firstLeavingSlot) continue
+      if (instance && instance.slot < firstLeavingSlot && instance.state !== 'leaving') continue
       // What is under way there may still end; nothing new is sent if there is another one.
       if (!instance) known!.delete(term)
       remote.idle()
@@ -183,17 +189,24 @@ export function createBalancer(options: BalancerOptions): Balancer {
     resume(deploymentId)
   })
 
-  async function ready(deploymentId: string): Promise<void> {
+  async function ready(deploymentId: string, count: number): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
+    let late = false
     const check = () => {
-      const instances = table.of(deploymentId)
-      if (instances.some(({ state }) => state === 'healthy')) resolve()
-      else if (instances.some(({ state }) => state.startsWith('un')))
-        reject(new ServerUnavailable('It does not start.'))
+      const states = table.of(deploymentId).flatMap(({ slot, state }) => (slot < firstLeavingSlot ? state : []))
+      const [healthy, failed] = ['healthy', 'un'].map(
+        (found) => states.filter((state) => state.startsWith(found)).length,
+      )
+      if (healthy! + failed! < count && !late) return
+      if (healthy! > 0) resolve()
+      else reject(new ServerUnavailable(failed! > 0 ? 'It does not start.' : 'It is not started.'))
     }
     const checks = readiness.get(deploymentId) ?? new Set()
     readiness.set(deploymentId, checks.add(check))
-    const timer = setTimeout(() => reject(new ServerUnavailable('It is not started.')), limits.waitMs)
+    const timer = setTimeout(() => {
+      late = true
+      check()
+    }, limits.waitMs)
     check()
     try {
       await promise

@@ -1,5 +1,6 @@
 // One HTTP/1.1 connection to a server, for one request at a time. A server may say anything at any time.
 import type { Socket } from 'node:net'
+import { Budget } from '../../platform/budget.ts'
 import { type AnswerHead, MalformedAnswer, parseHead } from './answer-head.ts'
 import { type Chunked, createChunked } from './chunked.ts'
 
@@ -21,6 +22,11 @@ export class Stalled extends Error {
 
 // The same limit as Node's.
 const longestHead = 16 << 10
+// Answers before the final one (1xx). A server that works for long may say so now and then.
+const maxInformational = 100
+const maxInformationalBytes = 64 << 10
+// Octets of tiny chunks that take as long as one callback of a parser.
+const stepBytes = 512
 
 export class Connection {
   readonly socket: Socket
@@ -36,7 +42,10 @@ export class Connection {
   #sending = false
   #reading: 'head' | 'length' | 'chunks' | 'rest' = 'head'
   #head: AnswerHead | null = null
+  readonly #budget = new Budget()
   #held: Buffer | null = null
+  #informational = 0
+  #informationalBytes = 0
   #left = 0
   #chunked: Chunked | null = null
   #bodiless = false
@@ -64,6 +73,7 @@ export class Connection {
     this.#requests++
     this.#receiver = receiver
     this.#reading = 'head'
+    this.#informational = this.#informationalBytes = 0
     const { method, body = false, upgrade = false, stallMs } = options
     this.#bodiless = method === 'HEAD'
     // Such a connection gets no other request, even if the server refuses: what comes may belong to the upgrade.
@@ -106,22 +116,51 @@ export class Connection {
     } catch (error) {
       this.#fail(error as Error)
     }
+    if (this.#reading === 'chunks' && this.#receiver) this.#spend(octets.length)
+  }
+
+  /** A server may fill every read with tiny chunks, and the system has the next read ready. */
+  #spend(bytes: number): void {
+    const { socket } = this
+    this.#budget.spend(bytes / stepBytes)
+    // Where the visitor is slow, the server waits anyway.
+    if (!this.#budget.isSpent || socket.isPaused()) return
+    socket.pause()
+    this.#budget.later(() => socket.resume())
   }
 
   #readHead(octets: Buffer): void {
-    if (this.#held) octets = Buffer.concat([this.#held, octets])
-    this.#held = null
-    const end = octets.indexOf('\r\n\r\n')
-    if ((end < 0 ? octets.length : end) > longestHead) throw new MalformedAnswer('the head of the answer is too long')
-    if (end < 0) {
-      this.#held = Buffer.from(octets)
-      return
+    let searched = 0
+    if (this.#held) {
+      // The end may be in both.
+      searched = Math.max(0, this.#held.length - 3)
+      octets = Buffer.concat([this.#held, octets])
     }
-    const head = parseHead(octets.toString('latin1', 0, end + 2))
-    const rest = octets.subarray(end + 4)
+    this.#held = null
+    for (;;) {
+      const end = octets.indexOf('\r\n\r\n', searched)
+      searched = 0
+      if ((end < 0 ? octets.length : end) > longestHead) throw new MalformedAnswer('the head of the answer is too long')
+      if (end < 0) {
+        this.#held = Buffer.from(octets)
+        return
+      }
+      const head = parseHead(octets.toString('latin1', 0, end + 2))
+      octets = octets.subarray(end + 4)
+      if (head.status >= 200 || head.status === 101) return void this.#answer(head, octets)
+      this.#informational++
+      this.#informationalBytes += end
+      if (this.#informational > maxInformational || this.#informationalBytes > maxInformationalBytes) {
+        throw new MalformedAnswer('the server announces its answer too often')
+      }
+      if (octets.length === 0) return
+    }
+  }
+
+  /** `rest`: what came after its head. */
+  #answer(head: AnswerHead, rest: Buffer): void {
     const switches = head.status === 101
     if (switches && !this.#upgrade) throw new MalformedAnswer('the server changes a protocol that nobody asked it to')
-    if (head.status < 200 && !switches) return void (rest.length > 0 && this.#readHead(rest))
     this.#head = head
     if (switches) this.#reading = 'rest'
     else if (this.#bodiless || head.status === 204 || head.status === 304) {
@@ -147,10 +186,10 @@ export class Connection {
       if (this.#left === 0) this.#finish(part, part.length < octets.length)
       else this.#receiver!.part(part, false)
     } else if (this.#reading === 'chunks') {
-      const parts: Buffer[] = []
-      const end = this.#chunked!.read(octets, (part) => parts.push(part))
-      // Chunks that came together are passed on together.
-      const part = parts.length > 1 ? Buffer.concat(parts) : (parts[0] ?? null)
+      let part: Buffer | null = null
+      const end = this.#chunked!.read(octets, (all) => {
+        part = all
+      })
       if (end >= 0) this.#finish(part, end < octets.length)
       else if (part) this.#receiver!.part(part, false)
     } else this.#receiver!.part(octets, false)

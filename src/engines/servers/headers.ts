@@ -58,13 +58,21 @@ export function headersForServer(
   return { path, headers }
 }
 
-/** `connection` is the header of that name. */
-export function headersForVisitor(rawHeaders: readonly string[], connection: string | undefined): string[] {
+/**
+ * `connection` is the header of that name. A 204 has no length (RFC 9110, 8.6), and clients of HTTP/2 break a stream
+ * with one off; that of a 304 or of an answer to HEAD says how long another body is.
+ */
+export function headersForVisitor(
+  rawHeaders: readonly string[],
+  connection: string | undefined,
+  status: number,
+): string[] {
   const named = namedBy(connection)
   const headers: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase()
     if (hopByHop.has(name) || (named?.has(name) && name !== 'content-length')) continue
+    if (status === 204 && name === 'content-length') continue
     headers.push(rawHeaders[i]!, rawHeaders[i + 1]!)
   }
   return headers

@@ -16,8 +16,8 @@ const headOnly = 'it sends the head of an answer and nothing more'
 const untried = 'nothing was tried'
 const silentCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE'])
 
-/** Status of the answer, or what went wrong. */
-function probe(connect: Connect, host: string, timeoutMs: number): Promise<number | string> {
+/** Status of the answer, or what went wrong. With `headSuffices`, the head is an answer. */
+function probe(connect: Connect, host: string, timeoutMs: number, headSuffices = false): Promise<number | string> {
   return new Promise((resolve) => {
     const headers = { host, 'user-agent': 'Berth-Health-Check', 'x-forwarded-proto': 'https', accept: '*/*' }
     const asked = request({ createConnection: createConnectionBy(connect), path: '/', headers }, (answer) => {
@@ -28,6 +28,7 @@ function probe(connect: Connect, host: string, timeoutMs: number): Promise<numbe
         answer.destroy()
       }
       silence = headOnly
+      if (headSuffices) done()
       answer.once('data', done).once('end', done)
       answer.on('error', () => {
         clearTimeout(timer)
@@ -35,7 +36,8 @@ function probe(connect: Connect, host: string, timeoutMs: number): Promise<numbe
       })
     })
     let silence = noAnswer
-    const timer = setTimeout(() => asked.destroy(new Error(silence)), timeoutMs)
+    // An answer that has come while this process was busy is read before the time is up.
+    const timer = setTimeout(() => setImmediate(() => asked.destroy(new Error(silence))), timeoutMs)
     asked.on('error', (error: NodeJS.ErrnoException) => {
       clearTimeout(timer)
       // If headers came, something listens.
@@ -66,6 +68,11 @@ export async function becomesHealthy(
     await delay(Math.min(pollMs, Math.max(1, endMs - performance.now())))
   }
   return typeof last === 'number' ? `it answers GET / with ${last}` : last
+}
+
+/** Whether a server that was healthy still answers in time, with whatever status. */
+export async function stillAnswers(connect: Connect, host: string, timeoutMs: number): Promise<boolean> {
+  return typeof (await probe(connect, host, timeoutMs, true)) === 'number'
 }
 
 /** Whether a server that was healthy no longer accepts connections; a slow server still does. */

@@ -1,10 +1,18 @@
 // One run of a deployment's server, from its start to the end of its last process, and its open exchanges.
 import { access } from 'node:fs/promises'
+import type { Socket } from 'node:net'
 import { onAbort } from '../../platform/abort.ts'
-import { type Connect, DEFAULT_PORT, type Exit, type MountedProgram, type Sandbox } from '../../sandbox/sandbox.ts'
+import {
+  type Connect,
+  DEFAULT_PORT,
+  type Exit,
+  type MountedProgram,
+  type Sandbox,
+  SandboxLost,
+} from '../../sandbox/sandbox.ts'
 import type { Network } from '../../services/deployments/builds.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
-import { becomesHealthy, nothingListens } from './health.ts'
+import { becomesHealthy, nothingListens, stillAnswers } from './health.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Output } from './output.ts'
 import { createPool, type Pool } from './pool.ts'
@@ -24,6 +32,10 @@ export type Upstream = {
 export type Instance = Upstream & {
   readonly exchanges: number
   readonly lastUsedMs: number
+  /** What it has sent over its connections, without probes. */
+  readonly receivedBytes: number
+  /** Whether it answers a probe in time, with whatever status. */
+  answers(timeoutMs: number): Promise<boolean>
   /** Restarts the idle time. */
   touch(): void
   /** Aborts exchanges that began before `beforeMs`, a value of `performance.now()`. */
@@ -88,7 +100,7 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
       },
       (error: Error) => {
         ours = true
-        return `could not be started: ${error.message}`
+        return error instanceof SandboxLost ? `was lost: ${error.message}` : `could not be started: ${error.message}`
       },
     )
     .finally(() => {
@@ -96,19 +108,21 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
       output.endRun()
     })
   const unlisten = onAbort(signal, run.kill)
+  const url = environment.BERTH_URL ?? ''
+  const host = URL.canParse(url) ? new URL(url).host : 'localhost'
   try {
     const reason = await Promise.race([
       ended.then((end) => `The server ${end}`),
-      healthOf(run.connect, environment, limits, over.signal),
+      healthOf(run.connect, host, limits, over.signal),
     ])
     signal.throwIfAborted()
     if (reason !== null) {
       const Unavailable = ours ? ServerUnavailable : ServerUnhealthy
       await run.kill()
       await ended
-      throw new Unavailable(withOutput(elsewhere(reason, output.latest()), output.latest()))
+      throw new Unavailable(elsewhere(reason, output.latest()))
     }
-    return await instanceOf((await run.connect)!, run.kill, ended)
+    return await instanceOf((await run.connect)!, host, run.kill, ended)
   } catch (error) {
     await run.kill()
     throw error
@@ -120,15 +134,13 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
 
 async function healthOf(
   found: Promise<Connect | null>,
-  environment: Record<string, string>,
+  host: string,
   { startMs }: ServerLimits,
   signal: AbortSignal,
 ): Promise<string | null> {
   const connect = await found.catch(() => null)
   // The run ends, and its end says why.
   if (!connect) return new Promise<never>(() => {})
-  const url = environment.BERTH_URL ?? ''
-  const host = URL.canParse(url) ? new URL(url).host : 'localhost'
   const reason = await becomesHealthy(connect, host, startMs, signal)
   return reason && `The server was not healthy within ${startMs / 1000} s: ${reason}`
 }
@@ -142,16 +154,6 @@ export function elsewhere(reason: string, lines: string[]): string {
   return `${reason}, it names port ${port} instead: it has to take that of PORT`
 }
 
-// The message is stored in the deployment and its events; the log has the whole output.
-const longestOutput = 2_000
-
-export function withOutput(reason: string, lines: string[]): string {
-  if (lines.length === 0) return `${reason}. It printed nothing.`
-  const text = lines.join('\n')
-  const end = text.length > longestOutput ? `…${text.slice(-longestOutput)}` : text
-  return `${reason}. Its last output:\n${end}`
-}
-
 function endOf({ code, signal, reason }: Exit, { memoryMb, diskMb }: ServerLimits): string {
   if (reason === 'memory') return `needed more than ${memoryMb} MB of memory`
   if (reason === 'disk') return `wrote more than ${diskMb} MB`
@@ -159,7 +161,18 @@ function endOf({ code, signal, reason }: Exit, { memoryMb, diskMb }: ServerLimit
   return signal ? `was ended by ${signal}` : `exited with ${code}`
 }
 
-function instanceOf(connect: Connect, stop: () => Promise<void>, ended: Promise<string>): Instance {
+function instanceOf(reach: Connect, host: string, stop: () => Promise<void>, ended: Promise<string>): Instance {
+  const sockets = new Set<Socket>()
+  let closedBytes = 0
+  const connect: Connect = async (options) => {
+    const socket = await reach(options)
+    sockets.add(socket)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      closedBytes += socket.bytesRead
+    })
+    return socket
+  }
   const pool = createPool(connect)
   const exchanges = new Set<{ kind: ExchangeKind; sinceMs: number; cut(): void }>()
   let lastUsedMs = performance.now()
@@ -168,6 +181,10 @@ function instanceOf(connect: Connect, stop: () => Promise<void>, ended: Promise<
     connect,
     pool,
     ended,
+    answers: (timeoutMs) => stillAnswers(reach, host, timeoutMs),
+    get receivedBytes() {
+      return [...sockets].reduce((sum, { bytesRead }) => sum + bytesRead, closedBytes)
+    },
     get exchanges() {
       return exchanges.size
     },

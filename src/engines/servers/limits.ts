@@ -24,6 +24,12 @@ export type ServerLimits = {
   idleMs: number
   /** How many servers that are not in production may run at once; the longest idle one is stopped for a new one. */
   onDemand: number
+  /**
+   * How a server that is up is watched: asked again so long after each answer, and given up after so many probes in a row
+   * without an answer in time. Edges choose another instance, where there is one, after the first of them. A page that was
+   * fast enough for the health check is fast enough here, and a processor that is busy for 20 s ends nothing.
+   */
+  liveness: { everyMs: number; answerMs: number; failures: number }
   /** After a server has run for this long, its next crash counts as its first again. */
   soundMs: number
   /**
@@ -49,6 +55,7 @@ export const defaultLimits: ServerLimits = {
   closeMs: 10_000,
   idleMs: 15 * 60_000,
   onDemand: 20,
+  liveness: { everyMs: 3_000, answerMs: 10_000, failures: 2 },
   soundMs: 60_000,
   restartDelaysMs: [500, 1_000, 2_000, 5_000, 10_000, 30_000],
   log: { bytesPerMinute: 1 << 20, bytes: 10 << 20 },

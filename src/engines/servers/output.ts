@@ -1,6 +1,6 @@
 // Writes a server's output to the deployment's log: by lines, with secrets masked, in batches, rate-limited.
 import { StringDecoder } from 'node:string_decoder'
-import { createLineCleaner, longestLine } from '../../platform/log-lines.ts'
+import { createLineCleaner, longestLine, takeLines } from '../../platform/log-lines.ts'
 import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import type { LogLimits } from './limits.ts'
 
@@ -24,6 +24,7 @@ export type LogWriter = {
 }
 
 const step = 'run'
+const lineFeed = 0x0a
 const flushMs = 200
 // Delay after a failed write; output is queued meanwhile, up to the bound below.
 const retryMs = 2_000
@@ -31,7 +32,11 @@ const flushTimeoutMs = 2_000
 const mostWaitingBytes = 2 << 20
 const batchLines = 2_000
 const latestLines = 10
+// Each line is a row of the database, even an empty one.
+const leastLineBytes = 100
 const minuteMs = 60_000
+
+const costOf = (text: string) => Math.max(leastLineBytes, Math.min(text.length, longestLine) + 1)
 
 export function createOutput(writer: LogWriter, limits: LogLimits): Output {
   let clean = createLineCleaner([])
@@ -50,7 +55,7 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
 
   function push(stream: NewLogLine['stream'], text: string): void {
     waiting.push({ stream, step, text, at: new Date() })
-    waitingBytes += text.length
+    waitingBytes += costOf(text)
     totalBytes += text.length
     untrimmedBytes += text.length
     timer ??= setTimeout(write, flushMs)
@@ -60,8 +65,8 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     push('system', clean(text))
   }
 
-  /** Whether another line of the server is within the limits; a note marks dropped lines. */
-  function admits(bytes: number): boolean {
+  /** Whether another line of the server is within the limits; a note marks `count` dropped lines. */
+  function admits(bytes: number, count = 1): boolean {
     if (Date.now() - minute.startMs >= minuteMs) {
       if (minute.dropped > 0) system(`${minute.dropped} lines of output were dropped.`)
       minute = { startMs: Date.now(), bytes: 0, dropped: 0 }
@@ -71,18 +76,31 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
       minute.bytes += bytes
       return true
     }
-    if (minute.dropped++ === 0) system('The output comes too fast; lines are dropped for the rest of this minute.')
+    if (minute.dropped === 0) system('The output comes too fast; lines are dropped for the rest of this minute.')
+    minute.dropped += count
     return false
   }
 
-  /** What is dropped costs next to nothing: it is not even cleaned. */
-  function line(stream: 'stdout' | 'stderr', text: string): void {
+  /** False: it was dropped. */
+  function line(stream: 'stdout' | 'stderr', text: string): boolean {
     latest.push(text)
     if (latest.length > latestLines) latest.shift()
-    if (!admits(Math.min(text.length, longestLine) + 1)) return
+    if (!admits(costOf(text))) return false
     push(stream, cleanLine(text))
     const cutNow = !writer.trim && totalBytes > limits.bytes
     if (cutNow) system(`The output is longer than ${Math.round(limits.bytes / (1 << 20))} MB; the rest is cut.`)
+    return true
+  }
+
+  /** Drops whole lines in one step, of which only the end is looked for. */
+  function drop(text: string): void {
+    let count = 0
+    for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) === lineFeed) count++
+    let start = text.length - 1
+    for (let n = 0; n < latestLines && start > 0; n++) start = text.lastIndexOf('\n', start - 1)
+    const last = text.slice(start > 0 ? start + 1 : 0, -1).split('\n')
+    latest = [...latest, ...last].slice(-latestLines)
+    admits(Number.POSITIVE_INFINITY, count)
   }
 
   // One write at a time keeps the lines in order; a failed one is retried with the lines that came meanwhile.
@@ -104,7 +122,7 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
         timer ??= setTimeout(write, retryMs).unref()
         return
       }
-      for (const { text } of batch) waitingBytes -= text.length
+      for (const { text } of batch) waitingBytes -= costOf(text)
       // In steps of a tenth, so that a log at its limit is not trimmed for every line.
       if (writer.trim && totalBytes > limits.bytes && untrimmedBytes > limits.bytes / 10) {
         untrimmedBytes = 0
@@ -120,9 +138,8 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     },
     system,
     print(stream, chunk) {
-      const lines = (open[stream] + decoders[stream].write(chunk)).split('\n')
-      open[stream] = lines.pop()!.slice(-longestLine * 2)
-      for (const text of lines) line(stream, text)
+      const text = open[stream] + decoders[stream].write(chunk)
+      open[stream] = takeLines(text, (text) => line(stream, text), drop).slice(-longestLine * 2)
     },
     endRun() {
       for (const stream of ['stdout', 'stderr'] as const) {

@@ -96,7 +96,7 @@ export function forward(
   }
 
   function answer({ status, headers, connection }: AnswerHead, alone: boolean): void {
-    response.writeHead(status, headersForVisitor(headers, connection))
+    response.writeHead(status, headersForVisitor(headers, connection, status))
     // The first event of an event stream may come much later; otherwise headers and body go out in one packet.
     if (alone) setImmediate(flush)
   }

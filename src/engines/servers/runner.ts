@@ -54,7 +54,14 @@ export type Runner = {
 
 // Changes of these may change what is to run.
 const relevant = new Set([
-  ...['deployment.ready', 'deployment.error', 'deployment.canceled', 'deployment.promoted', 'deployment.deleted'],
+  ...[
+    'deployment.ready',
+    'deployment.error',
+    'deployment.canceled',
+    'deployment.promoted',
+    'deployment.served',
+    'deployment.deleted',
+  ],
   ...['project.updated', 'project.deleted', 'account.suspended', 'account.resumed'],
   ...['takedown.created', 'takedown.ended'],
 ])

@@ -11,7 +11,7 @@ import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
 import { createEnvironments, type ServerSettings } from './environments.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
 import { isGone } from './health.ts'
-import { launch, withOutput } from './instance.ts'
+import { launch } from './instance.ts'
 import { defaultLimits, type ServerLimits } from './limits.ts'
 import { createServerMetrics } from './metrics.ts'
 import { createOutput } from './output.ts'
@@ -41,7 +41,8 @@ export type Servers = {
   lane(key: string): Lane
   /** A connection to the server for requests of another process; it counts as an exchange until it is closed. */
   connect(key: string): Promise<Socket>
-  isUp(key: string): boolean
+  /** It runs or starts, or a request waits for it. */
+  isWanted(key: string): boolean
   /**
    * The server is no longer kept up: it is stopped when its requests are done, or after `drainMs`. If it still gets
    * requests at its own address, it runs until it is idle. `why` is for its log.
@@ -199,7 +200,7 @@ export function createServers(options: ServersOptions): Servers {
       signal.throwIfAborted()
       if (!supervisor.isRunning(instance)) {
         const end = `The server ${await instance.ended} just after its first answer`
-        throw new ServerUnhealthy(withOutput(end, supervisor.output.latest()))
+        throw new ServerUnhealthy(end)
       }
     } catch (error) {
       await stop()
@@ -281,7 +282,7 @@ export function createServers(options: ServersOptions): Servers {
         },
       }
     },
-    isUp: (key) => supervisors.get(key)?.isUp ?? false,
+    isWanted: (key) => supervisors.get(key)?.isWanted ?? false,
     async retire(key, why) {
       await supervisors.get(key)?.retire(why)
     },

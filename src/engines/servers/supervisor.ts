@@ -1,9 +1,11 @@
 // Supervises one deployment's server: started once, restarted after a crash, stopped when it is not needed.
 import { setTimeout as delay } from 'node:timers/promises'
+import { createBackOff } from './back-off.ts'
 import { createCrashCheck } from './crash-check.ts'
 import { ServerUnavailable } from './failures.ts'
 import type { Instance, Upstream } from './instance.ts'
 import type { ServerLimits } from './limits.ts'
+import { type Silence, watchLiveness } from './liveness.ts'
 import type { ServerMetrics } from './metrics.ts'
 import type { Output } from './output.ts'
 
@@ -24,6 +26,8 @@ export type Supervisor = {
   isRunning(instance: Upstream): boolean
   /** A healthy run is there. */
   readonly isUp: boolean
+  /** It runs or starts, or a request waits for it. */
+  readonly isWanted: boolean
   /** Exchanges that are under way. */
   readonly load: number
   /** A connection broke. A crash is reported a moment later: until then no request is sent to the run. */
@@ -57,14 +61,14 @@ export type SupervisorOptions = {
 export type RunState = 'starting' | 'healthy' | 'failed' | 'stopped'
 
 const drainPollMs = 25
+
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { limits, output, launch, admit, metrics, onState = () => {} } = options
   let running: Instance | null = null
   let attempt: { promise: Promise<Instance>; cancel: AbortController } | null = null
   // A deployment has one process at a time, with the memory of one server, so a start waits until the last run ended.
   let ending: Promise<void> | null = null
-  let failures = 0
-  let notBeforeMs = 0
+  const backOff = createBackOff(limits)
   let healthySinceMs = 0
   let readying = 0
   let kept = false
@@ -85,24 +89,19 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
         attempt = null
       })
       attempt = { promise, cancel }
-      promise.catch(() => {
-        if (kept) restart()
-      })
+      promise.catch(() => kept && restart())
     }
     return attempt.promise
   }
 
-  function restart(): void {
-    // Failures are logged, and requests that wait get them too.
-    void acquire().catch(() => {})
-  }
+  /** Failures are logged, and requests that wait get them too. */
+  const restart = () => void acquire().catch(() => {})
 
   async function start(signal: AbortSignal): Promise<Instance> {
     try {
       await ending
       if (!kept && readying === 0) await admit()
-      const backoffMs = notBeforeMs - performance.now()
-      if (backoffMs > 0) await delay(backoffMs, undefined, { signal })
+      if (backOff.waitMs > 0) await delay(backOff.waitMs, undefined, { signal })
       signal.throwIfAborted()
       const startedMs = performance.now()
       const instance = await launch(signal)
@@ -112,44 +111,50 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       metrics.started()
       void instance.ended.then((end) => crashed(instance, end))
       onState('healthy')
+      watchLiveness(instance, limits.liveness, (silence) => hear(instance, silence))
       return instance
     } catch (error) {
       if (signal.aborted) throw new ServerUnavailable('The server was stopped before it was healthy.')
       const [reason] = (error as Error).message.split('\n', 1)
-      output.system(`${reason} (next start not before ${backOff() / 1000} s from now)`)
+      output.system(`${reason} (next start not before ${backOff.failed() / 1000} s from now)`)
       onState('failed', error as Error)
       throw error
     }
   }
 
-  /** Counts a failure; returns how long the next start has to wait. */
-  function backOff(): number {
-    const { restartDelaysMs: table } = limits
-    const delayMs = table[Math.min(failures++, table.length - 1)]!
-    notBeforeMs = performance.now() + delayMs
-    return delayMs
+  /** While it is silent edges choose another instance, where there is one. */
+  function hear(instance: Instance, silence: Silence): void {
+    if (running !== instance) return
+    if (silence === null || silence === 'short') return void onState(silence ? 'starting' : 'healthy')
+    kill(instance)
+    crashed(instance, silence.reason)
   }
 
   function crashed(instance: Instance, end: string): void {
     if (running !== instance) return
     running = null
     metrics.crashed()
-    if (performance.now() - healthySinceMs >= limits.soundMs) failures = 0
+    const delayS = backOff.failed(performance.now() - healthySinceMs) / 1000
     const restarts = kept || holds > 0 || performance.now() - instance.lastUsedMs < limits.idleMs
-    output.system(`The server ${end}; it is started again in ${backOff() / 1000} s`)
+    output.system(`The server ${end}; it is started again in ${delayS} s`)
     onState(restarts ? 'starting' : 'stopped')
     if (restarts) restart()
   }
 
   const busy = (instance: Instance) => instance.exchanges > 0 || waiting > 0
 
-  function stop(): Promise<void> {
-    const killed = running?.kill().finally(() => {
-      if (ending === killed) ending = null
+  function kill(instance: Instance): void {
+    const killed = instance.kill().finally(() => {
+      ending = ending === killed ? null : ending
     })
+    ending = killed
+  }
+
+  function stop(): Promise<void> {
+    const instance = running
     running = null
-    ending = killed ?? ending
-    if (killed) onState('stopped')
+    if (instance) kill(instance)
+    if (instance) onState('stopped')
     return ending ?? Promise.resolve()
   }
 
@@ -239,6 +244,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     get isUp() {
       return running !== null
     },
+    get isWanted() {
+      return running !== null || attempt !== null || waiting > 0
+    },
     get load() {
       return running?.exchanges ?? 0
     },
@@ -276,9 +284,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       return running && !kept && holds === 0 && !busy(running) ? running.lastUsedMs : undefined
     },
     get forgettable() {
-      return (
-        !kept && !running && !attempt && !ending && waiting === 0 && performance.now() > notBeforeMs + limits.soundMs
-      )
+      return !kept && !running && !attempt && !ending && waiting === 0 && backOff.isOver
     },
     async close() {
       closed = true

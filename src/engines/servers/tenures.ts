@@ -100,25 +100,49 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
     servers.ready(tenure.key).catch(() => {})
   }
 
-  async function end(tenure: Tenure, how: 'retire' | 'halt', afterMs = 0): Promise<void> {
+  /** It is not wanted: what is under way in it may end, and nothing new comes, because edges are told first. */
+  async function leave(tenure: Tenure): Promise<void> {
+    if (tenure.ending) return
+    const { key, state } = tenure
+    tenure.ending = true
+    tenure.proof?.cancel.abort()
+    if (state === 'healthy') {
+      tell(tenure, 'leaving')
+      await delay(handoverMs, undefined, { ref: false })
+      // Wanted again meanwhile.
+      if (!tenure.over && tenure.held.duty !== 'surplus') {
+        tenure.ending = false
+        return tell(tenure, state)
+      }
+    }
+    // Unless it is to be stopped at once meanwhile.
+    if (!tenure.over) {
+      tenure.over = true
+      await servers.retire(key, surplus)
+    }
+    await servers.halt(key)
+    tenure.ending = false
+    await remove(tenure)
+  }
+
+  /** Another deployment serves production. If visitors still ask for it at its own address, it runs on demand. */
+  async function retire(tenure: Tenure): Promise<void> {
     if (tenure.ending) return
     const { key } = tenure
     tenure.ending = true
-    tenure.proof?.cancel.abort()
-    if (how === 'halt') tenure.over = true
-    if (afterMs > 0) await delay(afterMs, undefined, { ref: false })
-    // Production again meanwhile.
-    if (how === 'retire' && tenure.held.duty === 'keep') {
-      tenure.ending = false
-      return
-    }
     tenure.kept = false
-    if (how === 'halt') await servers.halt(key)
-    else await servers.retire(key, tenure.held.duty === 'surplus' ? surplus : undefined)
-    // Visitors still ask for it at its own address: it runs on demand.
-    const goesOn = how === 'retire' && servers.isUp(key) && tenures.has(key)
+    await servers.retire(key)
     tenure.ending = false
-    if (!goesOn) await remove(tenure)
+    const isWanted = servers.isWanted(key) || tenure.held.duty === 'keep'
+    if (!isWanted) await remove(tenure)
+  }
+
+  /** At once, also while it leaves or is retired. */
+  async function halt(tenure: Tenure): Promise<void> {
+    tenure.over = true
+    tenure.proof?.cancel.abort()
+    await servers.halt(tenure.key)
+    if (!tenure.ending) await remove(tenure)
   }
 
   async function remove(tenure: Tenure): Promise<void> {
@@ -151,17 +175,17 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
       case 'replaced':
       case 'serve':
         if (held.duty === 'replaced' && tenure.kept) {
-          attempt(end(tenure, 'retire', handoverMs), tenure)
+          attempt(retire(tenure), tenure)
           break
         }
         release(tenure)
         if (isNew) servers.wake(key)
         break
       case 'surplus':
-        attempt(end(tenure, 'retire'), tenure)
+        attempt(leave(tenure), tenure)
         break
       default:
-        attempt(end(tenure, 'halt'), tenure)
+        attempt(halt(tenure), tenure)
     }
   }
 
@@ -190,6 +214,8 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
       if (!tenure) return
       // Its build is told when it has run for a moment.
       if (tenure.proof && !tenure.proof.result) return
+      // It leaves, however it is.
+      if (tenure.state === 'leaving' && state !== 'stopped') return
       if (state === 'healthy' || state === 'starting') tell(tenure, state)
       else if (state === 'failed') {
         tell(tenure, error instanceof ServerUnhealthy ? 'unhealthy' : 'unavailable', error!.message)

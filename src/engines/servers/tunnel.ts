@@ -66,7 +66,7 @@ export function tunnel(
     tell(answer.status)
     if (answer.status === 101) return void join(answer)
     // The server answers with plain HTTP, for example to refuse the visitor.
-    const headers = headersForVisitor(answer.headers, answer.connection)
+    const headers = headersForVisitor(answer.headers, answer.connection, answer.status)
     socket.write(headOf(answer, [...headers, 'connection', 'close']), 'latin1')
   }
 

@@ -24,6 +24,13 @@ const notTheCommits = new Set([
   'host_key_changed',
 ])
 
+/** Messages of these quote what the project printed, and commits may be public. */
+const quoting: Record<string, string> = {
+  install_failed: 'The installation failed',
+  build_failed: 'The build failed',
+  server_unhealthy: 'The server is not healthy',
+}
+
 export function statusOf(urls: Urls, due: DueStatus): CommitStatus {
   const kind = due.production ? 'production' : 'preview'
   const context = `berth/${due.project}/${kind}`
@@ -44,8 +51,7 @@ export function statusOf(urls: Urls, due: DueStatus): CommitStatus {
     case 'ERROR':
       return say(
         notTheCommits.has(due.errorCode ?? '') ? 'error' : 'failure',
-        // Only the first line: the output of a server follows it, and commits may be public.
-        due.errorMessage?.split('\n', 1)[0] || 'The deployment failed',
+        quoting[due.errorCode ?? ''] ?? (due.errorMessage?.split('\n', 1)[0] || 'The deployment failed'),
       )
     case 'CANCELED':
       return say('error', 'Canceled, or superseded by a newer push')

@@ -14,6 +14,8 @@ import { scrub } from './scrub.ts'
 import { sweepBlobs } from './sweep-blobs.ts'
 import { sweepShared, sweepTrees } from './sweep-trees.ts'
 
+export { createPurgeHandler } from './purge.ts'
+
 export type StorageOptions = {
   config: Pick<Config, 'dataDir' | 'build'>
   db: Database

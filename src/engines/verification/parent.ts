@@ -19,17 +19,13 @@ function readDs(answer: Answer, host: string): Shown | 'lame' {
   return { ds, ttl: Math.max(0, ...found.map(({ ttl }) => ttl ?? 0)) }
 }
 
-/** The DS records of a name that is delegated, or would be, as the servers of a delegation's parent show them. */
-export async function findDs(
+/** The DS records of a name, as the servers of the zone above show them. */
+export async function askForDs(
   host: string,
-  delegation: Exclude<Delegation, { kind: 'undecided' | 'hosted' }>,
-  dns: DnsAccess,
+  { zone, servers }: { zone: string; servers: readonly Server[] },
+  dns: Pick<DnsAccess, 'reach'>,
   bounds: Bounds,
 ): Promise<ParentAnswer | { fault: string }> {
-  const [zone, servers] =
-    delegation.kind === 'delegated'
-      ? [delegation.parent, delegation.parentServers]
-      : [delegation.zone, delegation.servers]
   const replies = await askServers(
     servers,
     { name: host, type: 'DS', read: (answer) => readDs(answer, host) },
@@ -47,7 +43,19 @@ export async function findDs(
   }
 }
 
-/** The same from the name alone. A name within a zone on our own servers has no parent that could be asked. */
+/** The same of a name that is delegated, or would be. */
+export function findDs(
+  host: string,
+  delegation: Exclude<Delegation, { kind: 'undecided' | 'hosted' }>,
+  dns: DnsAccess,
+  bounds: Bounds,
+): Promise<ParentAnswer | { fault: string }> {
+  const { zone, servers } =
+    delegation.kind === 'delegated' ? { zone: delegation.parent, servers: delegation.parentServers } : delegation
+  return askForDs(host, { zone, servers }, dns, bounds)
+}
+
+/** The same from the name alone, where the zone above is not on our own servers. */
 export async function askParent(
   host: string,
   dns: DnsAccess,
@@ -61,7 +69,7 @@ export async function askParent(
 }
 
 export function hostedDsText(host: string, zone: string): string {
-  return `${host} is below ${zone}, which is on the nameservers here: it is not signed by itself.`
+  return `${host} is below ${zone}, which is on the nameservers here and is not signed. Sign ${zone} first.`
 }
 
 /** The first of a zone's nameservers that does not show all these keys; null if every one does. */

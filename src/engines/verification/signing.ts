@@ -8,7 +8,7 @@ import { readSigningCheck, type SigningCheck, settleSigning } from '../../servic
 import type { DnsAccess } from './delegation.ts'
 import { isDevelopmentName } from './development.ts'
 import type { Bounds } from './lookups.ts'
-import { askParent, findUnserved, hostedDsText } from './parent.ts'
+import { askForDs, askParent, findUnserved, hostedDsText } from './parent.ts'
 
 type SigningJobOptions = { config: Config; db: Database; vault: Vault; dns: DnsAccess }
 
@@ -22,15 +22,25 @@ const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 const noParent = { ds: [], everywhere: [], anywhere: [], ttl: 0 }
 
 export function createSigningJob({ config, db, vault, dns }: SigningJobOptions): Handler<'dnssec'> {
-  /** In development, our own nameservers are where they listen. */
-  async function findUnservedKeys(check: SigningCheck, bounds: Bounds): Promise<string | null> {
-    if (check.keys.length === 0) return null
-    if (!isDevelopmentName(config, check.name)) {
-      return findUnserved(check, await dns.lookups.serversOf(check.nameservers, bounds), dns, bounds)
-    }
+  /** Servers of a zone that is here. In development, our own nameservers are where they listen. */
+  async function serversOf(zone: string, nameservers: readonly string[], bounds: Bounds) {
+    if (!isDevelopmentName(config, zone)) return { servers: await dns.lookups.serversOf(nameservers, bounds), dns }
     const listeners = config.nameserverListen.map(listenAddress).flatMap((address) => askedAt(address) ?? [])
     const servers = listeners.map(({ host, port }) => ({ name: `${host}:${port}`, addresses: [`${host}:${port}`] }))
-    return findUnserved(check, servers, { reach: listenAddress }, bounds)
+    return { servers, dns: { reach: listenAddress } }
+  }
+
+  async function findUnservedKeys(check: SigningCheck, bounds: Bounds): Promise<string | null> {
+    if (check.keys.length === 0) return null
+    const { servers, dns } = await serversOf(check.name, check.nameservers, bounds)
+    return findUnserved(check, servers, dns, bounds)
+  }
+
+  async function findParentDs({ name, hostedAbove, waitsForAbove }: SigningCheck, bounds: Bounds) {
+    if (!hostedAbove) return isDevelopmentName(config, name) ? noParent : askParent(name, dns, bounds)
+    if (waitsForAbove) return { fault: hostedDsText(name, hostedAbove.name) }
+    const own = await serversOf(hostedAbove.name, hostedAbove.nameservers, bounds)
+    return askForDs(name, { zone: hostedAbove.name, servers: own.servers }, own.dns, bounds)
   }
 
   return {
@@ -39,10 +49,8 @@ export function createSigningJob({ config, db, vault, dns }: SigningJobOptions):
     async run({ domainId }, { signal, requireHeld }) {
       const check = await readSigningCheck(db, config, domainId)
       if (!check) return
-      const { name, hostedAbove } = check
       const bounds = { signal, deadlineMs: performance.now() + checkMs }
-      const ask = () => (isDevelopmentName(config, name) ? noParent : askParent(name, dns, bounds))
-      const found = hostedAbove === null ? await ask() : { fault: hostedDsText(name, hostedAbove) }
+      const found = await findParentDs(check, bounds)
       const unserved = await findUnservedKeys(check, bounds)
       signal.throwIfAborted()
       await settleSigning(db, { ...config, vault, guard: requireHeld }, check, { found, unserved })

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AwsV4Signer } from 'aws4fetch'
 import { StoreUnavailable } from '../artifacts.ts'
+import { refuseOddAnswers } from '../odd-answers.ts'
 import { createGate } from './gate.ts'
 import { type Listed, parseCode, parseList } from './xml.ts'
 
@@ -35,7 +36,7 @@ export type Found = {
 
 export type Bucket = {
   head(key: string): Promise<Found | null>
-  /** The body must be read, or destroyed. It ends with an error if it comes too slowly or not whole. */
+  /** The body must be read, or destroyed. If it comes too slowly or not whole, it ends with StoreUnavailable. */
   get(key: string): Promise<(Found & { body: IncomingMessage }) | null>
   /** As a whole or not at all. */
   put(key: string, content: Content): Promise<void>
@@ -115,17 +116,16 @@ export function createBucket(options: BucketOptions): Bucket {
       })
       sent.on('response', (response) => {
         clearTimeout(limit)
-        // An error of the body is its reader's; without one it must not end the process.
-        response.on('error', () => {})
+        tellWhoBroke(response)
         if (!sent.writableFinished) response.on('end', () => sent.destroy())
         resolve(response)
       })
+      refuseOddAnswers(sent, reject)
       // An answer may come before everything is sent; what goes wrong with the rest of it does not matter then.
-      if (typeof body === 'string') pipeline(createReadStream(body, { highWaterMark: 1 << 20 }), sent, failed)
-      else sent.end(body)
-      function failed(error: Error | null | undefined) {
-        if (error) reject(error)
-      }
+      if (typeof body !== 'string') return void sent.end(body)
+      const file = createReadStream(body, { highWaterMark: 1 << 20 })
+      file.on('error', (error) => reject(new LocalFailure(error.message, { cause: error })))
+      pipeline(file, sent, (error) => error && reject(error))
     })
   }
 
@@ -136,7 +136,7 @@ export function createBucket(options: BucketOptions): Bucket {
     try {
       for (let tries = 0; ; tries++) {
         const found = await attempt(method, asked).catch((error: Error) => error)
-        if (isLocal(found)) throw found
+        if (found instanceof LocalFailure) throw found.cause
         // The service had closed it since its last use: all that is known is that another connection is needed.
         if (found instanceof StaleConnection && ++stale <= connections) {
           tries--
@@ -190,10 +190,7 @@ export function createBucket(options: BucketOptions): Bucket {
     const query: Record<string, string> = { 'list-type': '2', prefix: prefix + wanted, 'max-keys': '1000' }
     for (;;) {
       const response = await send('GET', { query })
-      const text = await readAll(response, mostXmlBytes).catch((error) => {
-        throw unavailable(`does not answer: ${error.message}`, error)
-      })
-      const page = parseList(text)
+      const page = parseList(await readAll(response, mostXmlBytes))
       if (!page) throw unavailable('answered with no list of objects')
       const own = page.objects.filter(({ key }) => key.startsWith(prefix + wanted))
       yield own.map((one) => ({ ...one, key: one.key.slice(prefix.length) }))
@@ -251,15 +248,28 @@ export function createBucket(options: BucketOptions): Bucket {
 /** A connection that was kept broke before there was an answer. */
 class StaleConnection extends Error {}
 
-/** A file of this machine that cannot be read is not there at the next try either. */
-const isLocal = (error: unknown) => ['open', 'read'].includes((error as NodeJS.ErrnoException).syscall ?? '')
+/** The file of this machine that was to be sent cannot be read; it is not there at the next try either. */
+class LocalFailure extends Error {}
+
+const brokenOff = (error: Error) =>
+  error instanceof StoreUnavailable
+    ? error
+    : new StoreUnavailable(`The artifact store broke off: ${error.message}.`, { cause: error })
+
+/** Whatever ends an answer early is the store's fault, for everybody who reads it. */
+function tellWhoBroke(response: IncomingMessage): void {
+  const { destroy } = response
+  response.destroy = (error?: Error) => destroy.call(response, error && brokenOff(error))
+  // Without a reader an error must not end the process.
+  response.on('error', () => {})
+}
 
 export async function readAll(response: IncomingMessage, mostBytes: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of response) {
     bytes += chunk.length
-    if (bytes > mostBytes) throw new Error('the answer is too long')
+    if (bytes > mostBytes) throw new StoreUnavailable('The artifact store sent an answer that is too long.')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()

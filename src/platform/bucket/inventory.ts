@@ -17,7 +17,7 @@ import { type Folders, manifestName, remnantsIn } from '../local-inventory.ts'
 import { removeTree } from '../remove-tree.ts'
 import { type Bucket, readAll, signatureMs } from './client.ts'
 import type { Manifests } from './manifests.ts'
-import { blobKey, contentOf, readable } from './objects.ts'
+import { blobKey, contentOf } from './objects.ts'
 
 export type BucketInventoryOptions = {
   bucket: Bucket
@@ -153,5 +153,5 @@ async function* textOf(bucket: Bucket, key: string): AsyncGenerator<string> {
   const found = await bucket.get(key)
   // Removed meanwhile.
   if (!found) throw new MissingObject(`${key} is gone.`)
-  for await (const chunk of readable(found.body)) yield chunk.toString('latin1')
+  for await (const chunk of found.body) yield chunk.toString('latin1')
 }

@@ -70,7 +70,7 @@ export function createObjects({ bucket, cache, folders, log, onDamaged }: Object
   /** False if it is damaged. */
   async function take(found: Found & { body: Readable }, hash: string, encoding?: Encoding): Promise<Buffer | false> {
     const chunks: Buffer[] = []
-    for await (const chunk of readable(found.body)) chunks.push(chunk)
+    for await (const chunk of found.body) chunks.push(chunk)
     const content = Buffer.concat(chunks)
     if (!(await isContentOf(content, hash, encoding).catch(isNot))) return false
     const put = () => cache.put(pathOf(hash, encoding), content.length, (aside) => writeFile(aside, content))
@@ -90,7 +90,7 @@ export function createObjects({ bucket, cache, folders, log, onDamaged }: Object
     }
     const digest = createHash('sha256')
     async function* hashed() {
-      for await (const chunk of readable(found.body)) {
+      for await (const chunk of found.body) {
         digest.update(chunk)
         yield chunk
       }
@@ -163,7 +163,7 @@ export function createObjects({ bucket, cache, folders, log, onDamaged }: Object
     async isWhole(hash: string, encoding?: Encoding): Promise<boolean> {
       const found = await bucket.get(blobKey(hash, encoding))
       if (!found) return false
-      return isStreamOf(found.body, hash, encoding).catch((error) => isNot(inWords(error)))
+      return isStreamOf(found.body, hash, encoding).catch(isNot)
     },
     /** The content of the bucket, if it is whole; null if not. */
     async ask(hash: string, encoding?: Encoding): Promise<Buffer | null> {
@@ -173,7 +173,7 @@ export function createObjects({ bucket, cache, folders, log, onDamaged }: Object
         return null
       }
       const chunks: Buffer[] = []
-      for await (const chunk of readable(found.body)) chunks.push(chunk)
+      for await (const chunk of found.body) chunks.push(chunk)
       const content = Buffer.concat(chunks)
       return (await isContentOf(content, hash, encoding).catch(isNot)) ? content : null
     },
@@ -198,21 +198,6 @@ export function createObjects({ bucket, cache, folders, log, onDamaged }: Object
 
 export function contentOf(bytes: Buffer): Content {
   return { sha256: hashOf('sha256', bytes), size: bytes.length, body: bytes }
-}
-
-/** What goes wrong with a body is the store's fault. */
-export async function* readable(body: Readable): AsyncGenerator<Buffer> {
-  try {
-    yield* body
-  } catch (error) {
-    throw inWords(error)
-  }
-}
-
-/** An error of the content itself, as a copy that cannot be decompressed, stays as it is. */
-function inWords(error: unknown): unknown {
-  if (/^Z_|^ERR__|^ERR_BUFFER_TOO_LARGE|^ERR_BROTLI/.test((error as NodeJS.ErrnoException).code ?? '')) return error
-  return new StoreUnavailable(`The artifact store broke off: ${(error as Error).message}.`, { cause: error })
 }
 
 /** For errors of content that is not what it should be: false. */

@@ -5,6 +5,9 @@ import type { Captures } from './patterns.ts'
 export type Parameter = { name: string; value: string }
 
 const mostAccepted = 20
+// Of one choice. A weight comes first, and tags have at most eight parts in practice.
+const mostWeights = 4
+const mostSubtags = 8
 
 /** `id=7` or `id=:id`; null for anything else. */
 export function parseParameter(text: string): Parameter | null {
@@ -61,7 +64,7 @@ export function preferredOf(accepted = ''): string {
   let best = ''
   let highest = 0
   for (const choice of accepted.split(',', mostAccepted)) {
-    const [language = '', ...parameters] = choice.split(';')
+    const [language = '', ...parameters] = choice.split(';', mostWeights)
     const weight = parameters.map((text) => /^\s*q=([01](?:\.\d{0,3})?)\s*$/i.exec(text)?.[1]).find(Boolean)
     const quality = weight === undefined ? 1 : Number(weight)
     if (quality <= highest) continue
@@ -72,6 +75,12 @@ export function preferredOf(accepted = ''): string {
 }
 
 /** Whether a choice is one of the languages, or a kind of it: `en` stands for `en-GB` too. */
-export function isPreferred(languages: readonly string[], choice: string): boolean {
-  return languages.some((language) => choice === language || choice.startsWith(`${language}-`))
+export function isPreferred(languages: ReadonlySet<string>, choice: string): boolean {
+  let kind = choice.split('-', mostSubtags).join('-')
+  for (;;) {
+    if (languages.has(kind)) return true
+    const end = kind.lastIndexOf('-')
+    if (end < 0) return false
+    kind = kind.slice(0, end)
+  }
 }

@@ -31,7 +31,7 @@ export type RedirectRule = {
   /** Parameters that the query must have. */
   query?: Parameter[]
   /** In lower case; the visitor must prefer one of them. */
-  languages?: string[]
+  languages?: ReadonlySet<string>
 }
 
 /** A line that is not followed. `protects`: without it, something would be shown that was not to be. */
@@ -50,6 +50,9 @@ const isExternal = (to: string) => /^https?:\/\/[^/\s]/i.test(to)
 const mostRules = 1_000
 // Each of them may be filled with the whole path of a visitor.
 const mostPlaceholders = 20
+// Both are looked at for each request, and sent to every edge.
+const mostParameters = 20
+const mostLanguages = 200
 // Rules that match and lead nowhere else, before a request is given up on.
 const mostLoops = 10
 const placeholder = /:([A-Za-z]\w*)/g
@@ -76,6 +79,7 @@ export function parseRedirects(text: string): { rules: RedirectRule[]; notes: Pa
 function parseLine([from, ...rest]: string[]): RedirectRule | string {
   const at = rest.findIndex(isTarget)
   const query: Parameter[] = []
+  if (at > mostParameters) return `a rule has at most ${mostParameters} query parameters`
   for (const text of at < 0 ? [] : rest.slice(0, at)) {
     const parameter = parseParameter(text)
     if (!parameter) return `${text} is neither a path nor a URL nor a query parameter`
@@ -101,13 +105,14 @@ function parseLine([from, ...rest]: string[]): RedirectRule | string {
     forced: mark === '!',
   }
   if (query.length > 0) rule.query = query
-  const languages: string[] = []
+  const languages = new Set<string>()
   for (const condition of rest.slice(at + (hasStatus ? 2 : 1))) {
     const more = languagesOf(condition)
     if (!more) return `the condition ${condition} is not supported, so the rule is left out`
-    for (const language of more) languages.push(language)
+    for (const language of more) languages.add(language)
+    if (languages.size > mostLanguages) return `a rule has at most ${mostLanguages} languages`
   }
-  if (languages.length > 0) rule.languages = languages
+  if (languages.size > 0) rule.languages = languages
   return rule
 }
 

@@ -1,6 +1,8 @@
 // A worker process of `--workers`: runs the roles that it is told to, answers the primary, and leaves when told to.
 import cluster from 'node:cluster'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
+import type { Health } from '../../platform/health.ts'
 import { openStandardOutput } from '../../platform/terminal.ts'
 import { type Role, type Running, run } from '../run.ts'
 import { type Answers, type FromWorker, rolesOfWorkers, type Start, type ToWorker } from './messages.ts'
@@ -22,6 +24,8 @@ export function configOfWorker(config: Config, { count, databaseUrl }: Pick<Star
 
 // As often as the row of a node is written.
 const loadMs = 5_000
+// The next connection may go to another worker.
+const askAgainMs = 20
 
 /** Resolves when the process has closed everything, and may end. */
 export async function serveWorker(config: Config): Promise<void> {
@@ -48,6 +52,8 @@ export async function serveWorker(config: Config): Promise<void> {
     running.draining.set('drained', start.drained)
     const { load } = running
     setInterval(() => tell({ kind: 'load', load: load.read() }), loadMs).unref()
+    // Only then another one may leave in its place.
+    while (!(await hasAnswered(running.health, roles)) && !(await Promise.race([stopping.promise, delay(askAgainMs)])));
     tell({ kind: 'ready' })
     const { drain, replaced } = await stopping.promise
     await running.stop(drain, replaced ? 'replaced' : 'stopping')
@@ -56,6 +62,12 @@ export async function serveWorker(config: Config): Promise<void> {
     // Nothing else keeps it alive.
     process.channel?.unref()
   }
+}
+
+/** The check of a role is by its name, and asks the role for an answer by its own listener. */
+async function hasAnswered(health: Health, roles: readonly Role[]): Promise<boolean> {
+  const { checks } = await health.look()
+  return roles.every((role) => checks[role] === 'ok')
 }
 
 async function answer({ registry, health }: Running, { id, what, role }: Extract<ToWorker, { kind: 'ask' }>) {

@@ -22,6 +22,19 @@ export async function linesAfter(db: Db, deploymentId: string, seq: number, limi
   }))
 }
 
+/** The newest lines of a step, oldest first: of its last command or run, as far as the limit reaches. */
+export async function lastLinesOf(db: Db, deploymentId: string, step: string, limit: number) {
+  const found = await db.logLine.findMany({
+    where: { deploymentId, step },
+    orderBy: { seq: 'desc' },
+    take: limit,
+    select: { seq: true, stream: true, text: true },
+  })
+  const lines = found.reverse()
+  const begin = lines.findLastIndex(({ stream, text }) => stream === 'system' && text.includes('$ '))
+  return lines.slice(begin + 1)
+}
+
 export type NewLogLine = Pick<LogLineView, 'stream' | 'step' | 'text'> & { at: Date; instance?: string }
 
 // Of several instances that print at once, one wins each time.

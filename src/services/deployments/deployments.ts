@@ -13,13 +13,8 @@ import type { CreateDeployment, Deployment as DeploymentSchema } from '../../sch
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
-import {
-  checkProjectField,
-  findProjectToChange,
-  type ProjectView,
-  showProject,
-  viewProject,
-} from '../projects/projects.ts'
+import { formerlyNamed, isProjectId } from '../projects/names.ts'
+import { checkProjectField } from '../projects/projects.ts'
 import { openAccess } from '../projects/repository-access.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
@@ -33,6 +28,7 @@ export type DeploymentView = Static<typeof DeploymentSchema>
 export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil' | 'startCommand'> & {
   project: string
   current: boolean
+  pinned: string | null
   storedBytes: bigint | string
 }
 
@@ -53,11 +49,20 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
     createdAt: row.createdAt.toISOString(),
     readyAt: row.readyAt?.toISOString() ?? null,
     finishedAt: row.finishedAt?.toISOString() ?? null,
-    error: row.errorCode ? { code: row.errorCode, message: row.errorMessage ?? '' } : null,
+    error: row.errorCode
+      ? {
+          code: row.errorCode,
+          message: row.errorMessage ?? '',
+          excerpt: row.errorExcerpt,
+          logLine: row.errorLogLine,
+        }
+      : null,
     source: row.source as DeploymentView['source'],
     current: row.current,
+    pinned: row.pinned,
     startedAt: row.startedAt?.toISOString() ?? null,
     queuePosition,
+    commitSha: row.commit || null,
     commitMessage: row.commitMessage,
     files: row.files,
     // Those from before bytes were counted have none.
@@ -96,7 +101,7 @@ export async function lockToChange(
   return row ?? null
 }
 
-async function findDeploymentToChange(db: Db, actor: Actor, id: string): Promise<DeploymentRow> {
+export async function findDeploymentToChange(db: Db, actor: Actor, id: string): Promise<DeploymentRow> {
   const row = await lockToChange(db, actor, id)
   if (!row) throw new Fault('not_found', `There is no deployment ${id}.`)
   return row
@@ -106,16 +111,19 @@ export async function getDeployment(db: Db, urls: Urls, actor: Actor, id: string
   return readView(db, urls, await findDeployment(db, actor, id))
 }
 
-export const withProject = { project: { select: { name: true, currentDeploymentId: true } } }
+export const withProject = { project: { select: { name: true, currentDeploymentId: true, pinnedDeploymentId: true } } }
 
 /** A row that was read by Prisma with `withProject`. */
-export function rowOf(found: Deployment & { project: Pick<Project, 'name' | 'currentDeploymentId'> }): DeploymentRow {
+export function rowOf(
+  found: Deployment & { project: Pick<Project, 'name' | 'currentDeploymentId' | 'pinnedDeploymentId'> },
+): DeploymentRow {
   const { project, ...deployment } = found
-  return { ...deployment, project: project.name, current: project.currentDeploymentId === deployment.id }
+  const { name, currentDeploymentId, pinnedDeploymentId: pinned } = project
+  return { ...deployment, project: name, current: currentDeploymentId === deployment.id, pinned }
 }
 
 export type DeploymentPlan = {
-  project: Pick<Project, 'id' | 'name'>
+  project: Pick<Project, 'id' | 'name' | 'pinnedDeploymentId'>
   ref: string
   commit: string
   production: boolean
@@ -133,10 +141,13 @@ export async function findProjectToDeploy(
   { accountId, projectIds }: Pick<Actor, 'accountId' | 'projectIds'>,
   key: string,
 ) {
-  const read = key.startsWith('prj_') ? readProjectToDeploy.byId : readProjectToDeploy.byName
+  const read = isProjectId(key) ? readProjectToDeploy.byId : readProjectToDeploy.byName
   const [project] = await read(db, { accountId, projectIds, key })
-  if (!project) throw new Fault('not_found', `There is no project ${key}.`)
-  return project
+  if (project) return project
+  const former = await formerlyNamed(db, accountId, key)
+  const [renamed] = former ? await readProjectToDeploy.byId(db, { accountId, projectIds, key: former }) : []
+  if (!renamed) throw new Fault('not_found', `There is no project ${key}.`)
+  return renamed
 }
 
 /** Everything that must be known before the row is written; the repository is asked here, outside any transaction. */
@@ -195,11 +206,14 @@ export async function createDeployment(
     label: deploymentLabel(urls, project.name),
     errorCode: null,
     errorMessage: null,
+    errorExcerpt: null,
+    errorLogLine: null,
     createdAt: timeOf(id),
     readyAt: null,
     finishedAt: null,
     startedAt: null,
     current: false,
+    pinned: project.pinnedDeploymentId,
     commitMessage: null,
     files: null,
     storedBytes: '0',
@@ -220,77 +234,6 @@ export async function createDeployment(
     throw new Fault('not_found', `There is no project ${row.project}.`)
   }
   return view
-}
-
-/** Points production at a READY deployment, older or newer, without a build. With `pin` it stays there. */
-export async function promoteDeployment(
-  db: Db,
-  urls: Urls,
-  actor: Actor,
-  { id, pin = false }: { id: string; pin?: boolean | undefined },
-): Promise<DeploymentView> {
-  return inTransaction(db, async (db) => {
-    const row = await findDeploymentToChange(db, actor, id)
-    if (row.state !== 'READY') throw new Fault('deployment_not_ready', `The deployment is ${row.state}, not READY.`)
-    await pinProduction(db, urls, actor, { projectId: row.projectId, deploymentId: pin ? row.id : null })
-    if (row.current) return viewDeployment(urls, row)
-    await db.project.update({ where: { id: row.projectId }, data: { currentDeploymentId: row.id } })
-    const data = row.production ? {} : ({ production: true, source: 'promote' } as const)
-    if (!row.production) await db.deployment.update({ where: { id: row.id }, data })
-    const view = viewDeployment(urls, { ...row, ...data, current: true })
-    await append(db, [eventOf(actor, 'deployment.promoted', { subject: row.id, projectId: row.projectId, data: view })])
-    return view
-  })
-}
-
-/** Pins production, or releases it; the project is locked. An event tells of it if that changes anything. */
-async function pinProduction(
-  db: Db,
-  urls: Urls,
-  actor: Actor,
-  { projectId, deploymentId }: { projectId: string; deploymentId: string | null },
-): Promise<void> {
-  const before = await db.project.findUniqueOrThrow({ where: { id: projectId } })
-  if (before.pinnedDeploymentId === deploymentId) return
-  const data = { pinnedDeploymentId: deploymentId, updatedAt: new Date() }
-  const after = await db.project.update({ where: { id: projectId }, data })
-  await append(db, [
-    eventOf(actor, 'project.updated', { subject: projectId, projectId, data: viewProject(urls, after) }),
-  ])
-}
-
-/** Has the next production deployment that becomes READY take over again. */
-export async function unpinProject(
-  db: Db,
-  urls: Urls,
-  actor: Actor,
-  { key, precondition }: { key: string; precondition(view: ProjectView): void },
-): Promise<void> {
-  await inTransaction(db, async (db) => {
-    const project = await findProjectToChange(db, actor, key)
-    precondition(await showProject(db, urls, project))
-    if (project.pinnedDeploymentId === null) throw new Fault('not_found', `Nothing is pinned in ${project.name}.`)
-    await pinProduction(db, urls, actor, { projectId: project.id, deploymentId: null })
-  })
-}
-
-/** Points production at the deployment that served it last before the present one, and pins it there. */
-export async function rollBack(db: Db, urls: Urls, actor: Actor, key: string): Promise<DeploymentView> {
-  return inTransaction(db, async (db) => {
-    const { id, name, currentDeploymentId } = await findProjectToChange(db, actor, key)
-    const before = await db.deployment.findFirst({
-      where: {
-        projectId: id,
-        state: 'READY',
-        production: true,
-        productionUntil: { not: null },
-        ...(currentDeploymentId && { id: { lt: currentDeploymentId } }),
-      },
-      orderBy: { id: 'desc' },
-    })
-    if (!before) throw new Fault('not_found', `No deployment served production of ${name} before the present one.`)
-    return promoteDeployment(db, urls, actor, { id: before.id, pin: true })
-  })
 }
 
 export async function deleteDeployment(

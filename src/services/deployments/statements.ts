@@ -20,9 +20,16 @@ const projectToDeploy = (by: 'id' | 'name') =>
   statement(`deployments.projectToDeploy.${by}`, {
     reason: 'hot read',
     in: { ...ownerIn, key: text() },
-    out: { id: text(), name: text(), repo: text(), productionBranch: text(), hasAccess: boolean() },
+    out: {
+      id: text(),
+      name: text(),
+      repo: text(),
+      productionBranch: text(),
+      pinnedDeploymentId: optional(text()),
+      hasAccess: boolean(),
+    },
     sql: (p) => `
-      SELECT id, name, repo, production_branch AS "productionBranch",
+      SELECT id, name, repo, production_branch AS "productionBranch", pinned_deployment_id AS "pinnedDeploymentId",
         EXISTS (SELECT FROM repository_access a WHERE a.project_id = project.id) AS "hasAccess"
       FROM project
       WHERE ${by} = ${p.key} AND ${isOwned(p, 'account_id', 'id')}`,
@@ -88,6 +95,8 @@ export const readDeployment = statement('deployments.find', {
     source: text(),
     errorCode: optional(text()),
     errorMessage: optional(text()),
+    errorExcerpt: optional(text()),
+    errorLogLine: optional(int4()),
     createdAt: timestamptz(),
     readyAt: optional(timestamptz()),
     finishedAt: optional(timestamptz()),
@@ -99,13 +108,15 @@ export const readDeployment = statement('deployments.find', {
     detected: optional(jsonb<Static<typeof DetectedFramework>>()),
     warnings: optional(jsonb<{ code: string; message: string; file?: string; line?: number }[]>()),
     current: boolean(),
+    pinned: optional(text()),
   },
   sql: (p) => `
     SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
       d.production, d.label, d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
+      d.error_excerpt AS "errorExcerpt", d.error_log_line AS "errorLogLine",
       d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
       d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps, d.detected, d.warnings,
-      p.current_deployment_id IS NOT DISTINCT FROM d.id AS current
+      p.current_deployment_id IS NOT DISTINCT FROM d.id AS current, p.pinned_deployment_id AS pinned
     FROM deployment d JOIN project p ON p.id = d.project_id
     WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}`,
 })
@@ -215,6 +226,14 @@ export const edgeHost = {
   skew: boolean(),
   /** A deployment that serves production or has served it. */
   served: boolean(),
+  /** Of a project: whether unknown paths get index.html; null where that is as each deployment was detected. */
+  spaFallback: optional(boolean()),
+  /** Of a project: whether pages are at addresses without .html. */
+  cleanUrls: optional(boolean()),
+  /** How many instances of its server a project runs. */
+  instances: int4(),
+  /** Of a project: some edge still sends visitors to what served production before. */
+  switching: boolean(),
 }
 
 const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectId",
@@ -222,16 +241,18 @@ const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectI
   a.suspended_at IS NOT NULL OR t.id IS NOT NULL AS barred,
   NULL::text AS "redirectTo", NULL::int AS "redirectStatus", p.preview_protection AS protection,
   p.preview_password_hash AS "passwordHash", p.preview_version AS "previewVersion", p.skew_protection AS skew,
-  false AS served`
+  false AS served, CASE WHEN p.spa_fallback THEN true WHEN p.spa_never THEN false END AS "spaFallback",
+  p.clean_urls AS "cleanUrls", p.instances,
+  EXISTS (SELECT FROM production n WHERE n.project_id = p.id AND n.until IS NULL AND n.served_at IS NULL) AS switching`
 const unprotected = `'none', NULL, 0, false`
 const edgeProjects = `project p JOIN account a ON a.id = p.account_id
   LEFT JOIN takedown t ON t.project_id = p.id AND t.host IS NULL AND t.ended_at IS NULL`
 // Nobody is sent to a name that the account has not proved, or has lost: the domain shows its project then.
 const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false, false, r.name,
-  CASE WHEN r.id IS NOT NULL THEN d.redirect_status END, ${unprotected}, false`
+  CASE WHEN r.id IS NOT NULL THEN d.redirect_status END, ${unprotected}, false, NULL, NULL, 0, false`
 const edgeDomains = 'domain d LEFT JOIN domain r ON r.id = d.redirect_id AND r.verified'
 const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false, NULL, NULL, ${unprotected},
-  d.production_until IS NOT NULL`
+  d.production_until IS NOT NULL, NULL, NULL, 0, false`
 
 /** One statement, so that projects, domains and deployments are of the same moment. */
 export const edgeHosts = statement('deployments.edgeHosts', {

@@ -3,6 +3,7 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { append, type EventType } from '../events/events.ts'
+import { noteMove } from '../production/history.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { queueStatus } from './commit-statuses.ts'
 import { type DeploymentView, findDeployment, rowOf, viewDeployment, withProject } from './deployments.ts'
@@ -38,7 +39,7 @@ export const terminalStates: State[] = ['READY', 'ERROR', 'CANCELED']
 export const isFinished = (state: string): boolean => terminalStates.some((terminal) => terminal === state)
 
 /** Why a deployment was not built, as its `error` says. */
-export type Failure = { code: string; message: string }
+export type Failure = { code: string; message: string; excerpt?: string; logLine?: number }
 
 /** What a build tells of itself when it has ended. */
 export type Told = { steps?: DeploymentView['steps']; warnings?: DeploymentView['warnings'] }
@@ -81,6 +82,8 @@ export async function finishDeployment(
         readyAt: step.to === 'READY' ? now : null,
         errorCode: failure?.code ?? null,
         errorMessage: failure?.message ?? null,
+        errorExcerpt: failure?.excerpt ?? null,
+        errorLogLine: failure?.logLine ?? null,
         ...(outcome.to === 'READY' && { storedBytes: outcome.storedBytes, files: outcome.files }),
         ...(outcome.to !== 'CANCELED' && { steps: outcome.steps, warnings: outcome.warnings }),
       },
@@ -90,7 +93,10 @@ export async function finishDeployment(
     const { accountId, projectId } = found
     const row = rowOf(found)
     await queueStatus(db, row)
-    if (step.to === 'READY' && row.production) row.current = await takeProduction(db, row)
+    if (step.to === 'READY' && row.production && (await takeProduction(db, row))) {
+      row.current = true
+      await noteMove(db, { projectId, deploymentId: id, reason: 'deployment', by: null })
+    }
     const view = viewDeployment(urls, row)
     await append(db, [{ accountId, projectId, type: step.event, actor: by, subject: id, data: view }])
     return view

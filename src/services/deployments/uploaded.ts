@@ -11,7 +11,7 @@ import type { CreateDeployment } from '../../schemas/deployments.ts'
 import type { DeploymentSource } from '../../schemas/uploads.ts'
 import { limitOf, quotaFault } from '../accounts/quotas.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { listArchive, mostPackedBytes, spool, storeArchive } from '../uploads/archives.ts'
+import { listArchive, refuseLarge, spool, storeArchive } from '../uploads/archives.ts'
 import type { Receiver } from '../uploads/receiver.ts'
 import { addFiles, createSource, knownContents, lockUploads, shareSources } from '../uploads/statements.ts'
 import { checkBytesHeld, waitMs } from '../uploads/uploads.ts'
@@ -142,7 +142,8 @@ export async function planArchive(
     limitOf(db, accountId, 'sourceBytes'),
     limitOf(db, accountId, 'uploadFileBytes'),
   ])
-  await receiver.requireRoom(Math.min(length, mostPackedBytes(bytes)))
+  refuseLarge(length, bytes)
+  await receiver.requireRoom(length)
   return receiver.aside(async (path) => {
     await spool(body, path, bytes)
     return inTurn(async () => {

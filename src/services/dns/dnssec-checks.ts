@@ -2,14 +2,16 @@
 
 import type { Config } from '../../config.ts'
 import { isDsOf } from '../../dns/dnssec/ds-texts.ts'
-import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { parentsOf } from '../domains/names.ts'
 import { nameserversOf } from '../domains/nameservers.ts'
 import { lockDomain } from '../domains/statements.ts'
-import { queueForgottenDnssec } from './dnssec-statements.ts'
-import { advance, readSigned, type StepOptions } from './dnssec-steps.ts'
-import { isWanted, keysShown, type SignedDomain, type SigningOptions, viewDnssec } from './dnssec-view.ts'
+import { queueForgottenDnssec, selectSigningVersion, selectSigningWish } from './dnssec-statements.ts'
+import { advance, longestTtlOf, readSigned, type StepOptions } from './dnssec-steps.ts'
+import { isWanted, keysShown, type SignedDomain, type SigningOptions, strangeDs, viewDnssec } from './dnssec-view.ts'
+
+// How often a check looks at a domain that others change meanwhile, before it locks it first.
+const highestLooks = 3
 
 /** What the servers of the parent show of a name: DS records as texts. */
 export type ParentAnswer = {
@@ -25,8 +27,10 @@ export type SigningCheck = {
   id: string
   accountId: string
   name: string
-  /** The zone above that is on the nameservers here; null if there is none. */
-  hostedAbove: string | null
+  /** The zone above, with its nameservers, if it is on those here; null if it isn't. */
+  hostedAbove: { name: string; nameservers: string[] } | null
+  /** Nothing is signed below a zone that isn't. */
+  waitsForAbove: boolean
   nameservers: string[]
   /** The keys that the nameservers have to show, as values of DNSKEY records. */
   keys: string[]
@@ -47,11 +51,19 @@ export async function readSigningCheck(
   const { accountId, name } = row
   const above = await db.domain.findMany({
     where: { name: { in: parentsOf(name) }, verified: true, method: 'nameservers' },
-    select: { name: true },
+    select: { name: true, nameservers: true, dnssecState: true },
   })
-  const [nearest = null] = above.map(({ name }) => name).sort((one, other) => other.length - one.length)
-  const nameservers = nameserversOf(options.nameservers, row.nameservers)
-  return { id, accountId, name, hostedAbove: nearest, nameservers, keys: viewDnssec(options, row).dnskey }
+  const pool = options.nameservers
+  const [nearest] = above.sort((one, other) => other.name.length - one.name.length)
+  return {
+    id,
+    accountId,
+    name,
+    hostedAbove: nearest ? { name: nearest.name, nameservers: nameserversOf(pool, nearest.nameservers) } : null,
+    waitsForAbove: row.dnssecState === 'unsigned' && nearest?.dnssecState === 'unsigned',
+    nameservers: nameserversOf(pool, row.nameservers),
+    keys: viewDnssec(options, row).dnskey,
+  }
 }
 
 function sightingOf(row: SignedDomain, { ds, everywhere, anywhere, ttl }: ParentAnswer) {
@@ -60,7 +72,7 @@ function sightingOf(row: SignedDomain, { ds, everywhere, anywhere, ttl }: Parent
     shown,
     everywhere: keysShown(row, everywhere),
     anywhere: keysShown(row, anywhere),
-    foreign: ds.length > 0 && shown.length === 0,
+    foreign: shown.length === 0 && strangeDs(row, ds).length > 0,
     ttl,
   }
 }
@@ -69,37 +81,52 @@ function sightingOf(row: SignedDomain, { ds, everywhere, anywhere, ttl }: Parent
 export async function settleSigning(
   db: Db,
   options: StepOptions & /** Throws if another worker has the job, and writes it. */ { guard(db: Db): Promise<void> },
-  { id, accountId, name }: SigningCheck,
+  { id, accountId, name, hostedAbove }: SigningCheck,
   {
     found,
     unserved,
   }: { found: ParentAnswer | { fault: string } /** A nameserver without the keys. */; unserved: string | null },
 ): Promise<void> {
-  await inTransaction(db, async (db) => {
-    await lockDomain(db, { accountId, name })
-    await options.guard(db)
-    const row = await readSigned(db, id)
-    if (!row) return
+  const write = async (db: Db, row: SignedDomain, longestTtl: number) => {
     const isUnknown = 'fault' in found
     const missing = unserved === null ? null : `${unserved} does not show the keys of the zone yet.`
-    const checked = isUnknown ? { fault: found.fault } : { checkedAt: new Date(), parentDs: found.ds, fault: missing }
+    const hostedParent = hostedAbove?.name ?? null
+    const checked = isUnknown
+      ? { hostedParent, fault: found.fault }
+      : { hostedParent, checkedAt: new Date(), parentDs: found.ds, fault: missing }
     const parent = isUnknown ? null : sightingOf(row, found)
-    await advance(db, options, row, { parent, served: unserved === null, checked })
-  })
+    await advance(db, options, row, { parent, served: unserved === null, checked, longestTtl })
+  }
+  const look = async (db: Db) => {
+    const [version] = await selectSigningVersion(db, { domainId: id })
+    const row = version ? await readSigned(db, id) : null
+    return row && { row, ...version!, longestTtl: await longestTtlOf(db, id) }
+  }
+  for (let looks = 1; ; looks++) {
+    // Read before the domain is locked, because changes of its records wait for the lock.
+    const seen = looks <= highestLooks ? await look(db) : null
+    if (looks <= highestLooks && !seen) return
+    const isDone = await inTransaction(db, async (db) => {
+      await lockDomain(db, { accountId, name })
+      await options.guard(db)
+      const now = seen ?? (await look(db))
+      if (!now) return true
+      if (seen && (await selectSigningVersion(db, { domainId: id }))[0]?.version !== seen.version) return false
+      await write(db, now.row, now.longestTtl)
+      return true
+    })
+    if (isDone) return
+  }
 }
 
-/** Has the signing of a domain begin or end, after what proves its owner has changed. */
-export async function queueSigning(db: Db, options: SigningOptions, id: string): Promise<void> {
-  const row = await db.domain.findUnique({
-    where: { id },
-    select: { name: true, dnssec: true, dnssecState: true, verified: true, method: true, signing: true },
-  })
-  if (!row || row.name.startsWith('*')) return
+/** The job by which the signing of a domain begins or ends, after what proves its owner has changed; null if it does not. */
+export async function signingJob(db: Db, options: SigningOptions, id: string) {
+  const [row] = await selectSigningWish(db, { domainId: id })
+  if (!row || row.name.startsWith('*')) return null
   const isSigned = row.dnssecState !== 'unsigned' && row.dnssecState !== 'leaving'
-  if (isWanted(options, row) === isSigned) return
+  if (isWanted(options, row) === isSigned) return null
   // It is looked after already: it waits for the parent.
-  if (row.signing?.nextCheckAt) return
-  await enqueue(db, { kind: 'dnssec', key: id, payload: { domainId: id } })
+  return row.nextCheckAt ? null : { kind: 'dnssec' as const, key: id, payload: { domainId: id } }
 }
 
 /** The DS records among these that are of no key of the domain. */

@@ -14,6 +14,10 @@ export type Situation = {
   rollover: 'published' | 'announced' | 'seen' | null
   /** The parent shows DS records of others besides. */
   surplus: readonly string[]
+  /** Another provider signs the zone too. */
+  isShared: boolean
+  /** The zone above, if it is here too. */
+  hostedParent: string | null
   fault: string | null
   nextCheckAt: Date | null
 }
@@ -24,6 +28,14 @@ export function foreignText(name: string, ds: readonly string[]): string {
     `The registrar of ${name} still has a DS record of another DNS provider (key tag ${which}). Resolvers that validate ` +
     `refuse every answer for ${name} because of it, whether the zone is signed here or not. Remove it at the registrar`
   )
+}
+
+/** What has to be done about the DS at the parent: by us, where the parent is here. */
+function dsText({ name, isShared, hostedParent }: Situation, byOwner: string): string {
+  const beside = 'Keep the DS record of the other provider beside it, and set ours only when its keys include `dnskey`.'
+  if (hostedParent === null) return isShared ? `${byOwner} ${beside}` : byOwner
+  const when = `if it is in the same account, or delegates ${name} to these nameservers, and has no other DS record for it`
+  return `We add the DS record to ${hostedParent}, which is here too, ${when}.`
 }
 
 const untilText = ({ nextCheckAt }: Situation) =>
@@ -50,13 +62,14 @@ function signedText(situation: Situation, ds: readonly string[]): string {
   }
   if (situation.rollover === 'announced') {
     const both = 'The old key stays until the new DS has been there for its TTL.'
-    return `Replace the DS of the old key by the one in \`ds\` at the registrar of ${name}. ${both}${faultText(situation)}`
+    const set = dsText(situation, `Replace the DS of the old key by the one in \`ds\` at the registrar of ${name}.`)
+    return `${set} ${both}${faultText(situation)}`
   }
   if (situation.rollover === 'seen') {
     return 'The parent shows the DS of the new key. The old key goes when no cache needs it any more.'
   }
   if (matches) return `The chain of trust is complete; there is nothing to do.${other}${faultText(situation)}`
-  const set = `Set the DS record in \`ds\` at the registrar of ${name}; it is noticed by itself.`
+  const set = dsText(situation, `Set the DS record in \`ds\` at the registrar of ${name}; Berth finds it there.`)
   return `The zone is signed. ${set}${faultText(situation)}`
 }
 
@@ -64,11 +77,12 @@ export function reasonOf(situation: Situation, ds: readonly string[]): string {
   const { name, state, matches } = situation
   if (state === 'unsigned') return unsignedText(situation, ds)
   if (state === 'signing') {
-    const until = 'Caches may have unsigned answers until then'
-    return `The zone is signed. Set the DS record in \`ds\` at the registrar of ${name} ${untilText(situation)}. ${until}.${faultText(situation)}`
+    const until = `Caches may have unsigned answers ${situation.hostedParent === null ? 'until then' : 'before that'}`
+    const set = dsText(situation, `Set the DS record in \`ds\` at the registrar of ${name} ${untilText(situation)}.`)
+    return `The zone is signed. ${set} ${until}.${faultText(situation)}`
   }
   if (state !== 'leaving') return signedText(situation, ds)
-  if (matches) {
+  if (matches && situation.hostedParent === null) {
     return `Remove the DS record of ${name} at its registrar. The zone stays signed until every cache has forgotten it.${faultText(situation)}`
   }
   return `The zone stays signed until no cache has a DS record of it, and no parent is about to have one.${faultText(situation)}`

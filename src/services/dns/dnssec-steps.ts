@@ -1,5 +1,5 @@
 // Takes the steps of a zone's signing: its keys, its state, the events, and the job that asks the parent next.
-import type { Prisma } from '../../generated/client.ts'
+import type { Prisma, ZoneKey } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Db } from '../../platform/database.ts'
 import type { Vault } from '../../platform/secrets.ts'
@@ -20,10 +20,12 @@ export type StepOptions = SigningOptions & { vault: Vault }
 const system = 'system'
 
 /** The columns of a check of the parent that was made just now. */
-export type Checked = Partial<Pick<Prisma.ZoneSigningUncheckedUpdateInput, 'checkedAt' | 'parentDs' | 'fault'>>
+export type Checked = Partial<
+  Pick<Prisma.ZoneSigningUncheckedUpdateInput, 'checkedAt' | 'parentDs' | 'fault' | 'hostedParent'>
+>
 
 /** The longest TTL of the records of a zone; 0 without any. */
-async function longestTtlOf(db: Db, domainId: string): Promise<number> {
+export async function longestTtlOf(db: Db, domainId: string): Promise<number> {
   const { _max } = await db.dnsRecord.aggregate({ where: { domainId }, _max: { ttl: true } })
   return _max.ttl ?? 0
 }
@@ -47,7 +49,16 @@ export async function advance(
     checked = {},
     by = system,
     soon = false,
-  }: { parent: Sighting | null; served?: boolean; checked?: Checked; by?: string; soon?: boolean },
+    longestTtl,
+  }: {
+    parent: Sighting | null
+    served?: boolean
+    checked?: Checked
+    by?: string
+    soon?: boolean
+    /** Of the records, if it is known already. */
+    longestTtl?: number
+  },
 ): Promise<SignedDomain> {
   const now = new Date()
   const { id, signing } = row
@@ -57,7 +68,7 @@ export async function advance(
       wanted: isWanted(options, row),
       state,
       keys: row.zoneKeys,
-      longestTtl: await longestTtlOf(db, id),
+      longestTtl: longestTtl ?? (await longestTtlOf(db, id)),
       dsTtl: signing?.dsTtl ?? null,
       dsSince: signing?.dsSince ?? null,
       goneSince: signing?.goneSince ?? null,
@@ -67,17 +78,21 @@ export async function advance(
     },
     now,
   )
-  await takeStep(db, options, row, decision.step)
+  const zoneKeys = await takeStep(db, options, row, decision.step)
   const { state: _state, step, ...times } = decision
   const nextCheckAt = soon && times.nextCheckAt ? now : times.nextCheckAt
   const data = { ...times, ...checked, nextCheckAt }
-  await db.zoneSigning.upsert({ where: { domainId: id }, create: { domainId: id, ...createdWith(data) }, update: data })
+  const create = { domainId: id, ...createdWith(data) }
+  const written = await db.zoneSigning.upsert({ where: { domainId: id }, create, update: data })
+  // What is read again here, others wait for.
+  const after: SignedDomain = { ...row, zoneKeys, signing: written }
   if (nextCheckAt) await enqueue(db, { kind: 'dnssec', key: id, payload: { domainId: id }, runAt: nextCheckAt })
   if (decision.state !== state || step === 'leave' || step === 'return' || step === 'stop') {
     const cdsDelete = decision.state === 'leaving'
-    await db.domain.update({ where: { id }, data: { dnssecState: decision.state, cdsDelete, updatedAt: now } })
+    const changed = { dnssecState: decision.state, cdsDelete, updatedAt: now }
+    await db.domain.updateMany({ where: { id }, data: changed })
+    Object.assign(after, changed)
   }
-  const after = (await readSigned(db, id))!
   for (const type of eventsOf(row, decision)) await tellDnssec(db, options, after, { type, by })
   return after
 }
@@ -89,24 +104,38 @@ function createdWith(
   return data as Omit<Prisma.ZoneSigningUncheckedCreateInput, 'domainId'>
 }
 
-async function takeStep(db: Db, { vault }: StepOptions, { id, zoneKeys }: SignedDomain, step: Step | null) {
+/** Returns the keys that there are then. */
+async function takeStep(
+  db: Db,
+  { vault }: StepOptions,
+  { id, zoneKeys }: SignedDomain,
+  step: Step | null,
+): Promise<ZoneKey[]> {
   const [first] = zoneKeys
   const last = zoneKeys.at(-1)
-  if (step === 'start') await addKey(db, vault, id)
+  if (step === 'start') return [...zoneKeys, await addKey(db, vault, id)]
   if (step === 'announce') {
     await db.zoneKey.updateMany({
       where: { domainId: id, id: { not: last!.id }, announced: true },
       data: { announced: false },
     })
     await db.zoneKey.updateMany({ where: { id: last!.id, announced: false }, data: { announced: true } })
+    return zoneKeys.map((key) => ({ ...key, announced: key === last }))
   }
-  if (step === 'withdraw') await db.zoneKey.delete({ where: { id: first!.id } })
-  if (step === 'stop') await db.zoneKey.deleteMany({ where: { domainId: id } })
+  if (step === 'withdraw') {
+    await db.zoneKey.deleteMany({ where: { id: first!.id } })
+    return zoneKeys.slice(1)
+  }
+  if (step === 'stop') {
+    await db.zoneKey.deleteMany({ where: { domainId: id } })
+    return []
+  }
+  return zoneKeys
 }
 
 /** A key that signs from now on, and is announced later. */
-export async function addKey(db: Db, vault: Vault, domainId: string): Promise<void> {
-  await db.zoneKey.create({
+export async function addKey(db: Db, vault: Vault, domainId: string): Promise<ZoneKey> {
+  return db.zoneKey.create({
     data: createZoneKey(vault, domainId, { published: true, signing: true, announced: false }),
   })
 }

@@ -2,6 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { Config } from '../../config.ts'
 import { dsTextOf, isDsOf } from '../../dns/dnssec/ds-texts.ts'
+import { isDsOfForeign, viewForeignKey } from '../../dns/dnssec/foreign-keys.ts'
 import { digestType, keyFlags, signingAlgorithm } from '../../dns/dnssec/keys.ts'
 import type { Domain, ZoneKey, ZoneSigning } from '../../generated/client.ts'
 import type { Dnssec } from '../../schemas/dnssec.ts'
@@ -40,6 +41,13 @@ export function keysShown(row: SignedDomain, ds: readonly string[]): string[] {
   return row.zoneKeys.filter((key) => ownOf(row, key, ds).length > 0).map(({ id }) => id)
 }
 
+/** The DS records among these that are neither of a key of the zone nor of the other provider that signs it. */
+export function strangeDs({ name, zoneKeys, foreignKeys }: SignedDomain, ds: readonly string[]): string[] {
+  const isKnown = (text: string) =>
+    zoneKeys.some((key) => isDsOf(name, key, text)) || foreignKeys.some((key) => isDsOfForeign(name, key, text))
+  return ds.filter((text) => !isKnown(text))
+}
+
 function keyState(row: SignedDomain, key: ZoneKey, shown: readonly string[]): KeyView['state'] {
   if (row.dnssecState === 'leaving') return 'leaving'
   const newer = row.zoneKeys.slice(row.zoneKeys.indexOf(key) + 1)
@@ -72,16 +80,18 @@ export function viewDnssec(options: SigningOptions, row: SignedDomain): DnssecVi
   const shown = keysShown(row, parentDs)
   const enabled = isEnabled(options, row)
   const matches = shown.length > 0
-  const others = parentDs.filter((text) => !zoneKeys.some((key) => isDsOf(name, key, text)))
+  const others = strangeDs(row, parentDs)
   const situation: Situation = {
     name,
     enabled,
     verified,
     state,
-    foreign: parentDs.length > 0 && !matches,
+    foreign: others.length > 0 && !matches,
     matches,
     rollover: rolloverOf(row, shown),
     surplus: others,
+    isShared: row.foreignKeys.length > 0,
+    hostedParent: signing?.hostedParent ?? null,
     fault: signing?.fault ?? null,
     nextCheckAt: signing?.nextCheckAt ?? null,
   }
@@ -102,6 +112,7 @@ export function viewDnssec(options: SigningOptions, row: SignedDomain): DnssecVi
     dnskey: zoneKeys
       .filter(({ published }) => published)
       .map(({ publicKey }) => `${keyFlags} 3 ${signingAlgorithm} ${Buffer.from(publicKey).toString('base64')}`),
+    foreignKeys: row.foreignKeys.map((key) => viewForeignKey(name, key)),
     parent: {
       checkedAt: signing?.checkedAt?.toISOString() ?? null,
       ds: parentDs,

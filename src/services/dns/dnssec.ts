@@ -1,8 +1,9 @@
 // The signing of a zone (DNSSEC): read, turned on and off, and the rollover of its key.
 import type { Static } from '@sinclair/typebox'
+import { foreignKeyExpects, readForeignKey } from '../../dns/dnssec/foreign-keys.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { Fault } from '../../platform/errors.ts'
-import type { PutDnssec } from '../../schemas/dnssec.ts'
+import { Fault, invalidField } from '../../platform/errors.ts'
+import type { ForeignKeys, PutDnssec, PutForeignKeys } from '../../schemas/dnssec.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { findZone, findZoneToChange } from './dns-records.ts'
 import { addKey, advance, readSigned, type StepOptions, tellDnssec } from './dnssec-steps.ts'
@@ -58,6 +59,48 @@ export async function putDnssec(
     if (!isSame && after.dnssecState === dnssecState)
       await tellDnssec(db, options, after, { type: 'dns.dnssec.updated', by })
     return viewDnssec(options, after)
+  })
+}
+
+type ForeignKeysView = Static<typeof ForeignKeys>
+const keysOf = ({ foreignKeys }: DnssecView): ForeignKeysView => ({ keys: foreignKeys })
+
+export async function findForeignKeys(...asked: Parameters<typeof findDnssec>): Promise<ForeignKeysView> {
+  return keysOf(await findDnssec(...asked))
+}
+
+function foreignKeysOf({ name, zoneKeys }: SignedDomain, keys: readonly string[]): string[] {
+  const own = zoneKeys.map(({ publicKey }) => Buffer.from(publicKey).toString('base64'))
+  const read = keys.map((text, index) => {
+    const pointer = `#/keys/${index}`
+    const key = readForeignKey(text)
+    if (key === null) throw invalidField(pointer, 'bad_format', `A key has ${foreignKeyExpects}.`)
+    if (own.includes(key.split(' ')[3]!)) {
+      throw invalidField(pointer, 'not_allowed', `This is our key of ${name}. List the keys of the other provider.`)
+    }
+    return key
+  })
+  return [...new Set(read)]
+}
+
+/** The keys of another provider that signs the zone too, in place of those before. */
+export async function putForeignKeys(
+  db: Db,
+  options: StepOptions,
+  actor: Actor,
+  { path, input: { keys }, precondition }: Omit<Change, 'input'> & { input: Static<typeof PutForeignKeys> },
+): Promise<ForeignKeysView> {
+  return inTransaction(db, async (db) => {
+    const row = await lockSigned(db, actor, path)
+    const before = keysOf(viewDnssec(options, row))
+    precondition(before)
+    const foreignKeys = foreignKeysOf(row, keys)
+    if (foreignKeys.join() === row.foreignKeys.join()) return before
+    await db.domain.update({ where: { id: row.id }, data: { foreignKeys, updatedAt: new Date() } })
+    const by = actorName(actor)
+    const after = await advance(db, options, { ...row, foreignKeys }, { parent: null, by, soon: true })
+    await tellDnssec(db, options, after, { type: 'dns.dnssec.updated', by })
+    return keysOf(viewDnssec(options, after))
   })
 }
 

@@ -170,6 +170,8 @@ export async function deleteKey(
     precondition(keyVersion(view))
     const { count } = await db.dnsKey.deleteMany({ where: { id } })
     if (count === 0) throw new Fault('not_found', `There is no key ${id} in ${zone.name}.`)
+    // One that another key names too is asked again.
+    await db.secondaryCheck.deleteMany({ where: { domainId: zone.id, secondary: { in: view.notify } } })
     await tell(db, actor, zone, { type: 'dns.key.deleted', view })
   })
 }

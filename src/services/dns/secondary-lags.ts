@@ -1,8 +1,12 @@
-// Secondaries that do not serve a zone as it is here: a row while that lasts, and an event when it begins and ends.
+// Secondaries that do not serve a zone as it is here: a row while that lasts, and an event when it begins and ends. Of those of
+// customers, what they served when they were last asked.
 import type { Static } from '@sinclair/typebox'
 import { type Database, type Db, inTransaction } from '../../platform/database.ts'
-import type { lagReasons, SecondaryLag } from '../../schemas/secondaries.ts'
+import type { lagReasons, probeErrors, SecondaryLag, SecondaryStatus } from '../../schemas/secondaries.ts'
 import { append } from '../events/events.ts'
+import type { Actor } from '../tokens/actor.ts'
+import type { Zone } from './dns-records.ts'
+import { seesWholeZone } from './within-parts.ts'
 
 export type LagReason = (typeof lagReasons)[number]
 
@@ -51,12 +55,12 @@ export async function endLag(db: Database, domainId: string, secondary: string):
 }
 
 type Told = Pick<NewLag, 'secondary' | 'served' | 'since'> & { reason: LagReason | null }
-type Zone = { name: string; serial: number; accountId: string; projectId: string }
+type Owned = { name: string; serial: number; accountId: string; projectId: string }
 
 function tell(
   db: Db,
   type: 'dns.secondary.lagging' | 'dns.secondary.current',
-  { name: domain, serial, accountId, projectId }: Zone,
+  { name: domain, serial, accountId, projectId }: Owned,
   { secondary, served, reason, since }: Told,
 ): Promise<void> {
   const data: Static<typeof SecondaryLag> = {
@@ -98,4 +102,46 @@ export function whyBehind(current: boolean, error: LagReason | null, known: Know
 export async function lagsOf(db: Db, domainId: string): Promise<Map<string, Known>> {
   const found = await db.secondaryLag.findMany({ where: { domainId } })
   return new Map(found.map(({ secondary, reason, since }) => [secondary, { reason: reason as LagReason, since }]))
+}
+
+type Check = { zoneId: string; secondary: string; serial: number | null; error: (typeof probeErrors)[number] | null }
+
+export async function noteCheck(db: Database, { zoneId: domainId, secondary, serial, error }: Check): Promise<void> {
+  // It may have been asked while its key was deleted.
+  if (!(await db.dnsKey.findFirst({ where: { domainId, notify: { has: secondary } }, select: { id: true } }))) return
+  const now = { serial: serial === null ? null : BigInt(serial), error, checkedAt: new Date() }
+  await db.secondaryCheck.upsert({
+    where: { domainId_secondary: { domainId, secondary } },
+    create: { domainId, secondary, ...now },
+    update: now,
+  })
+}
+
+// What a response shows of them; each was asked before, so that none is asked for who looks.
+const maxSecondaries = 100
+
+/** The secondaries that the keys of a zone name; none to whoever may not see its keys. */
+export async function secondariesOf(db: Db, actor: Actor, zone: Zone): Promise<Static<typeof SecondaryStatus>[]> {
+  if (!seesWholeZone(actor, zone.id)) return []
+  const ofZone = { where: { domainId: zone.id } }
+  const [keys, checks, lags] = await Promise.all([
+    db.dnsKey.findMany({ where: { domainId: zone.id, purpose: 'transfer' }, select: { notify: true } }),
+    db.secondaryCheck.findMany(ofZone),
+    lagsOf(db, zone.id),
+  ])
+  const checkOf = new Map(checks.map((check) => [check.secondary, check]))
+  const addresses = [...new Set(keys.flatMap(({ notify }) => notify))].sort().slice(0, maxSecondaries)
+  return addresses.map((address) => {
+    const check = checkOf.get(address)
+    if (!check) {
+      const unknown = { serial: null, behind: null, current: false, error: null, reason: null, since: null }
+      return { address, ...unknown, checkedAt: null }
+    }
+    const serial = check.serial === null ? null : Number(check.serial)
+    const current = serial === zone.serial
+    // Serial arithmetic: one that is ahead of us lags by nothing.
+    const behind = serial === null ? null : Math.max(0, (zone.serial - serial) | 0)
+    const why = whyBehind(current, check.error as LagReason | null, lags.get(address))
+    return { address, serial, behind, current, ...why, checkedAt: check.checkedAt.toISOString() }
+  })
 }

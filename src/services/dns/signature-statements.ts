@@ -26,6 +26,8 @@ export type ServedSigning = {
   denial: 'nsec' | 'nsec3'
   /** The parent is asked to have no DS records any more. */
   cdsDelete: boolean
+  /** Keys of another provider that signs the zone too, as values of DNSKEY records; without it, there are none. */
+  foreignKeys?: readonly string[]
   /** By id. */
   keys: readonly ServedSigningKey[]
 }

@@ -37,6 +37,15 @@ export const findServedClaim = statement('dns.served-claim', {
   sql: (p) => `SELECT d.id FROM domain d WHERE d.name = ${p.name} AND ${isServed} ORDER BY d.verified DESC LIMIT 1`,
 })
 
+/** Which of these names have a zone that the nameservers serve. */
+export const findServedNames = statement('dns.served-names', {
+  reason: 'not in Prisma',
+  in: { names: textArray() },
+  out: { name: text() },
+  sql: (p) => `SELECT DISTINCT d.name FROM domain d
+    WHERE d.name = ANY(${p.names}) AND d.name NOT LIKE '*%' AND ${isServed}`,
+})
+
 /** Locks the records of a zone against other changes until the transaction ends. */
 export const lockZone = statement('dns.lock-zone', {
   reason: 'not in Prisma',
@@ -252,13 +261,14 @@ export const readZoneChanges = statement('dns.zone-changes', {
 
 // The newest of them: each makes four sets of the platform's zone, or more.
 const highestSignals = 500
-/** The zones that wait for their first DS. Whatever changes them raises the serial of the platform's zones (signal_serial). */
+/** The zones that wait for their first DS, of nobody else either. Whatever changes them raises the serial of the platform's zones (signal_serial). */
 const signals = `(
   SELECT json_agg(json_build_object('name', s.name, 'nameservers', s.nameservers, 'keys', s.keys) ORDER BY s.id) FROM (
     SELECT d.id, d.name, COALESCE(d.nameservers, '{}') AS nameservers, (
       SELECT json_agg(json_build_object('tag', k.tag, 'publicKey', translate(encode(k.public_key, 'base64'), E'\\n', ''))
         ORDER BY k.id) FROM zone_key k WHERE k.domain_id = d.id AND k.announced) AS keys
-    FROM domain d WHERE d.dnssec_state = 'awaiting_ds' AND d.verified ORDER BY d.id DESC LIMIT ${highestSignals}) s
+    FROM domain d WHERE d.dnssec_state = 'awaiting_ds' AND d.verified AND d.foreign_keys = '{}'
+      ORDER BY d.id DESC LIMIT ${highestSignals}) s
   WHERE s.keys IS NOT NULL)`
 
 /** Serials, challenges and signals of the platform's own zones; their records are in the configuration. */

@@ -1,5 +1,6 @@
 // What an update asks for (RFC 2136, sections 3.2 and 3.4), worked out on the records that it names.
-import { type RecordType, ttlLimits } from '../../dns/record-types.ts'
+import type { RecordType } from '../../dns/record-types.ts'
+import { clampedTtl } from '../../dns/ttl.ts'
 import { Fault } from '../../platform/errors.ts'
 import { invalidFields } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
@@ -79,13 +80,10 @@ function isDeleted(row: RecordRow, { type, value }: Deletion): boolean {
   return (type === null || row.type === type) && (value === undefined || row.value === value)
 }
 
-/** The record to add, by the rules for every record; its TTL is bounded as in the body of a request. */
+/** The record to add, by the rules for every record. Its TTL is clamped, as in an import. */
 function readAddition(zone: string, { name, type, value, ttl }: Addition): RecordDraft {
-  const { lowest, highest } = ttlLimits
-  if (value === null || ttl < lowest || ttl > highest) {
-    throw new Fault('validation_failed', `A zone here has no such record of type ${type} with a TTL of ${ttl}.`)
-  }
-  const draft = readDraft(zone, { name, type: type as RecordType, value, ttl })
+  if (value === null) throw new Fault('validation_failed', `A zone can't have this record of type ${type}.`)
+  const draft = readDraft(zone, { name, type: type as RecordType, value, ttl: clampedTtl(ttl) })
   if (Array.isArray(draft)) throw invalidFields(draft)
   return draft
 }

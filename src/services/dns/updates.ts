@@ -1,15 +1,17 @@
 // Updates of a zone by standard clients (RFC 2136): what they ask for becomes changes that pass the rules of a batch.
+import { hiddenBelow, namesAbove, type PlacedRecord } from '../../dns/conflicts.ts'
+import { absoluteName } from '../../dns/names.ts'
 import type { Account, DnsKey, Domain } from '../../generated/client.ts'
 import { type Database, type Db, raised, refusedQuota } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { checkChanges } from './batches.ts'
 import { findZoneToChange, type Zone } from './dns-records.ts'
-import { writeChanges } from './record-changes.ts'
-import { findServedClaim } from './statements.ts'
+import { type Changes, writeChanges } from './record-changes.ts'
+import { findServedClaim, findServedNames } from './statements.ts'
 import { type Prerequisite, planUpdate, type UpdateOutcome, type UpdateStep, unmet } from './update-plans.ts'
 import { requireRecords } from './within-parts.ts'
-import { selectRecordsByName } from './zone-statements.ts'
+import { selectNameserversNamed, selectRecordsByName } from './zone-statements.ts'
 
 export type SignedUpdate = {
   keyId: string
@@ -88,8 +90,34 @@ async function carryOut(db: Db, actor: Actor, zone: Zone, update: SignedUpdate):
   const failed = unmet(prerequisites, rows)
   if (failed) return failed
   const changes = await checkChanges(db, actor, zone, planUpdate(zone.name, steps, rows))
+  await refuseHidden(db, zone, changes)
   await writeChanges(db, actor, zone, changes)
   return 'NOERROR'
+}
+
+/**
+ * Refuses to add what a delegation would hide from every resolver, by the rule with which an import reports such records:
+ * the answer to an update has no room for a report, and its sender, often an ACME client, would wait for the name in vain.
+ */
+async function refuseHidden(db: Db, zone: Zone, { created, deleted }: Changes): Promise<void> {
+  const names = [...new Set(created.flatMap(({ name }) => [name, ...namesAbove(name)]))].filter((name) => name !== '@')
+  if (names.length === 0) return
+  const zoneId = zone.id
+  const ofZones = (await findServedNames(db, { names: names.map((name) => absoluteName(name, zone.name)) })).map(
+    ({ name }): PlacedRecord => ({ type: 'NS', name: name.slice(0, -zone.name.length - 1), value: '.' }),
+  )
+  const gone = new Set(deleted.map(({ id }) => id))
+  const cuts = (await selectRecordsByName(db, { zoneId, names })).filter(({ type }) => type === 'NS')
+  // Any delegation of the zone may need the address of a nameserver, not only the one above it.
+  const addresses = created.filter(({ type }) => type === 'A' || type === 'AAAA').map(({ name }) => name)
+  const hosts = [...new Set(addresses)].map((name) => absoluteName(name, zone.name))
+  const served = hosts.length === 0 ? [] : await selectNameserversNamed(db, { zoneId, hosts })
+  const others = [...cuts, ...served].filter(({ id }) => !gone.has(id))
+  const own = new Set<PlacedRecord>(created)
+  const [hidden] = hiddenBelow<PlacedRecord>([...ofZones, ...others, ...created], zone.name).filter(({ record }) =>
+    own.has(record),
+  )
+  if (hidden) throw new Fault('record_conflict', `The delegation of ${hidden.delegation} hides ${hidden.record.name}.`)
 }
 
 async function remember(db: Db, { keyId, mac, expiresAt }: SignedUpdate, outcome: UpdateOutcome): Promise<void> {

@@ -18,6 +18,10 @@ export function seesZone(actor: Actor, zoneId: string): boolean {
   return partsOf(actor, zoneId)?.length !== 0
 }
 
+export function seesWholeZone(actor: Actor, zoneId: string): boolean {
+  return partsOf(actor, zoneId) === null
+}
+
 export function mayTouch(actor: Actor, zoneId: string, record: Placed): boolean {
   return partsOf(actor, zoneId)?.some((part) => hasRecord(part, record)) ?? true
 }

@@ -6,7 +6,7 @@ import { Fault, invalidField } from '../../platform/errors.ts'
 import { namesEtag } from '../../platform/etags.ts'
 import type { ZoneImport } from '../../schemas/zones.ts'
 import { quotaFault } from '../accounts/quotas.ts'
-import { append, eventOf } from '../events/events.ts'
+import { eventOf, numbered } from '../events/events.ts'
 import type { Actor } from '../tokens/actor.ts'
 import type { RecordRow, Zone } from './dns-records.ts'
 import { recordsAllowed, setRefusal } from './record-limits.ts'
@@ -14,7 +14,7 @@ import { insertRecordRows } from './statements.ts'
 import { requireWholeZone } from './within-parts.ts'
 import { type Difference, diffZone, type PlannedFile, planFile, viewImport } from './zone-plans.ts'
 import { allowFollowing } from './zone-primary-statements.ts'
-import { deleteRecordRows, growSerial, selectRecordPage, updateRecordRows } from './zone-statements.ts'
+import { deleteRecordRows, growSerialWithEvents, updateRecordRows } from './zone-statements.ts'
 import { type ExportOptions, openZone, type Pace, readWholeZone, readZoneAtOnce, zoneEtag } from './zones.ts'
 
 /** How a zone is replaced: `ifMatch` names the version that is (the header), `options` is what versions depend on. */
@@ -47,12 +47,14 @@ export async function importRecords(
   const { name } = opened
   requireWholeZone(actor, opened.id)
   // Before the file is read; what is found out under the lock counts.
-  requireVersion(replacement, opened, await hasRecords(connection, opened))
+  requireVersion(replacement, opened, opened.records > 0)
   const limits = await recordsAllowed(connection, actor.accountId)
   const steps = planFile(zoneText, name, { limits, skipUnsupported })
   let step = steps.next()
   for (; !step.done; step = steps.next()) await pace()
   const file = step.value
+  // An empty zone, such as a new one, has been seen whole. If somebody is quicker, its serial differs under the lock.
+  const empty: Seen | null = opened.records === 0 ? { zone: opened, records: [] } : null
   const look = () => readZoneAtOnce(connection, actor, path, pace)
   if (dryRun) {
     const seen = await look()
@@ -67,7 +69,7 @@ export async function importRecords(
   }
   for (let looks = 1; ; looks++) {
     // Read and compared before the zone is locked, so that others hardly wait.
-    const seen = looks <= highestLooks ? await look() : null
+    const seen = looks > highestLooks ? null : looks === 1 && empty ? empty : await look()
     if (seen) requireVersion(replacement, seen.zone, seen.records.length > 0)
     const planned = seen && planChanges(seen, file)
     const done = await transactionOn(connection, async () => {
@@ -85,11 +87,6 @@ export async function importRecords(
 async function requireFollowing(connection: Db, { id }: Zone, followed: NonNullable<Replacement['follows']>) {
   const allowed = await allowFollowing(connection, { zoneId: id, ...followed })
   if (allowed.length === 0) throw new Fault('precondition_failed')
-}
-
-async function hasRecords(connection: Db, { id }: Zone): Promise<boolean> {
-  const first = { zoneId: id, afterName: '', afterId: '', limit: 1 }
-  return (await selectRecordPage(connection, first)).length > 0
 }
 
 /** Whoever replaces records has to say which: those of somebody else would be lost otherwise. */
@@ -128,13 +125,12 @@ async function writeDifference(connection: Db, { actor, zone, changes, file }: T
   await inParts(deleted, (part) => deleteRecordRows(connection, { zoneId, ids: part.map(({ id }) => id) }))
   await inParts(updated, (part) => updateRecordRows(connection, { zoneId, records: part.map(({ after }) => after) }))
   await inParts(created, (part) => insertRecordRows(connection, { zoneId, records: part }).catch(refuse))
-  const [grown] = await growSerial(connection, { zoneId })
-  const { serial } = grown!
+  // It is locked, so nobody else raises it.
+  const serial = zone.serial + 1
   const data = { domain: zone.name, ...countsOf(changes), skipped: file.counts.skipped, serial }
   // One for all records: an event each would be as many deliveries to every webhook.
-  await append(connection, [
-    eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId: zone.projectId, data }),
-  ])
+  const event = eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId: zone.projectId, data })
+  await growSerialWithEvents(connection, { zoneId, events: numbered([event]) })
   await pace('locked')
   return serial
 }

@@ -15,9 +15,16 @@ import {
 import { eventsIn, insertEventsOf } from '../events/statements.ts'
 import { ownedZone, ownedZoneIn } from './statements.ts'
 
-const zoneOut = { id: text(), projectId: text(), name: text(), serial: int4(), nameservers: textArray() }
+const zoneOut = {
+  id: text(),
+  projectId: text(),
+  name: text(),
+  serial: int4(),
+  nameservers: textArray(),
+  records: int4(),
+}
 const zoneColumns = `
-  d.id, d.project_id AS "projectId", d.name, d.serial, COALESCE(d.nameservers, '{}') AS nameservers`
+  d.id, d.project_id AS "projectId", d.name, d.serial, COALESCE(d.nameservers, '{}') AS nameservers, d.records`
 
 export const selectZone = statement('dns.zone', {
   reason: 'not in Prisma',
@@ -32,16 +39,6 @@ export const selectZoneToChange = statement('dns.zone-to-change', {
   in: ownedZoneIn,
   out: zoneOut,
   sql: (p) => `SELECT ${zoneColumns} FROM domain d WHERE ${ownedZone(p)} FOR NO KEY UPDATE`,
-})
-
-/** How many records a zone has, counted up to `highest`. */
-export const countZoneRecords = statement('dns.zone-size', {
-  reason: 'not in Prisma',
-  in: { ...ownedZoneIn, highest: int4() },
-  out: { records: int4() },
-  sql: (p) => `
-    SELECT (SELECT count(*)::int FROM (SELECT 1 FROM dns_record r WHERE r.domain_id = d.id LIMIT ${p.highest}) r) AS records
-    FROM domain d WHERE ${ownedZone(p)}`,
 })
 
 export const selectRecordLimits = statement('dns.record-limits', {
@@ -98,6 +95,16 @@ export const selectRecordsPointing = statement('dns.records-pointing', {
     ORDER BY r.name, r.id`,
 })
 
+/** The NS records of a zone that name one of these hosts. */
+export const selectNameserversNamed = statement('dns.nameservers-named', {
+  reason: 'not in Prisma',
+  in: { zoneId: text(), hosts: textArray() },
+  out: recordOut,
+  sql: (p) => `
+    SELECT ${recordColumns} FROM dns_record r
+    WHERE r.domain_id = ${p.zoneId} AND r.type = 'NS' AND r.value = ANY(${p.hosts}) ORDER BY r.name, r.id`,
+})
+
 /** The first records of a zone below one of these names. */
 export const selectRecordsBelow = statement('dns.records-below', {
   reason: 'not in Prisma',
@@ -128,6 +135,14 @@ export const deleteRecordRows = statement('dns.delete-records', {
   sql: (p) => `
     WITH gone AS (DELETE FROM dns_record WHERE domain_id = ${p.zoneId} AND id = ANY(${p.ids}) RETURNING 1)
     SELECT count(*)::int AS count FROM gone`,
+})
+
+/** Deletes some of what a deleted domain, or a deleted key, has left. */
+export const purgeZoneRows = statement('dns.purge-zone', {
+  reason: 'not in Prisma',
+  in: { ownerId: text(), limit: int4() },
+  out: { count: int4() },
+  sql: (p) => `SELECT purge_zone(${p.ownerId}, ${p.limit}) AS count`,
 })
 
 /** New ttls and comments, the only things about a record that an import changes. */

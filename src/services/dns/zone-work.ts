@@ -4,13 +4,11 @@ import { type Database, onConnection } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type BatchRequest, type PlannedBatch, refuseOversized, sizeOf } from './batches.ts'
-import { zoneInPath } from './dns-records.ts'
 import type { ZoneFileResult, ZoneImportResult } from './thread/messages.ts'
 import { createZoneThread } from './thread/zone-thread.ts'
 import { importInProgress, octetsOf, textOf } from './zone-files.ts'
 import { importRecords, type Replacement } from './zone-imports.ts'
-import { countZoneRecords } from './zone-statements.ts'
-import { type ExportOptions, exportText, zoneFileLimitBytes } from './zones.ts'
+import { type ExportOptions, exportText, openZone, zoneFileLimitBytes } from './zones.ts'
 
 // What takes the event loop some milliseconds. Larger work is done by the thread, and by an account one at a time.
 const smallFileBytes = 8 * 1024
@@ -137,11 +135,9 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
   const claims = new Claims()
   const thread = createZoneThread(databaseUrl, log)
 
-  async function isSmallZone({ accountId, projectIds }: Actor, path: string): Promise<boolean> {
-    const zone = zoneInPath(path)
-    const [found] = await countZoneRecords(db, { zone, accountId, projectIds, highest: smallZoneRecords + 1 })
-    if (!found) throw new Fault('not_found', `There is no domain ${zone}.`)
-    return found.records <= smallZoneRecords
+  async function isSmallZone(actor: Actor, path: string): Promise<boolean> {
+    const { records } = await openZone(db, actor, path)
+    return records <= smallZoneRecords
   }
 
   /** Ends work that takes too long. */

@@ -59,11 +59,14 @@ export type Pace = (locked?: 'locked') => Promise<void>
 // Some 20 ms of the database and of the reader.
 const recordsInAPage = 2_000
 
-/** The zone of a path on a handle of `onConnection`, if it is the actor's; to change it, it is locked. */
-export async function openZone(connection: Db, actor: Actor, path: string, toChange = false): Promise<Zone> {
+/** With the number of its records, of the same moment as its serial. */
+export type OpenedZone = Zone & { readonly records: number }
+
+/** The zone of a path, if it is the actor's; to change it, it is locked. */
+export async function openZone(db: Db, actor: Actor, path: string, toChange = false): Promise<OpenedZone> {
   const { accountId, projectIds } = actor
   const zone = zoneInPath(path)
-  const [found] = await (toChange ? selectZoneToChange : selectZone)(connection, { zone, accountId, projectIds })
+  const [found] = await (toChange ? selectZoneToChange : selectZone)(db, { zone, accountId, projectIds })
   if (!found || !seesZone(actor, found.id)) throw new Fault('not_found', `There is no domain ${zone}.`)
   return found
 }

@@ -1,6 +1,7 @@
 // Whether a name can be attached, by whom else it was claimed, and which nameservers it therefore gets.
 import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
+import { formerlyNamed } from '../projects/names.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { hostOf, isWildcard, parentsOf } from './names.ts'
 import { choosePair, nameserversOf, usualPair } from './nameservers.ts'
@@ -10,15 +11,16 @@ export type Availability = Awaited<ReturnType<typeof readAvailability>>[number]
 
 /** The project to attach a name to, and who else has claimed it; throws if the name cannot be attached. */
 export async function findTarget(db: Db, actor: Actor, projectKey: string, name: string): Promise<Availability> {
-  const [found] = await readAvailability(db, {
-    accountId: actor.accountId,
-    projectIds: actor.projectIds,
-    projectKey,
-    name,
-    host: hostOf(name),
-    // An account that has proved a name owns every name below it too.
-    names: [name, ...parentsOf(name)],
-  })
+  const { accountId, projectIds } = actor
+  // An account that has proved a name owns every name below it too.
+  const names = [name, ...parentsOf(name)]
+  const read = async (projectKey: string) =>
+    (await readAvailability(db, { accountId, projectIds, projectKey, name, host: hostOf(name), names }))[0]
+  let found = await read(projectKey)
+  if (!found) {
+    const former = await formerlyNamed(db, accountId, projectKey)
+    found = former === null ? undefined : await read(former)
+  }
   if (!found) throw new Fault('not_found', `There is no project ${projectKey}.`)
   if (found.exists) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
   if (found.outside) {

@@ -1,7 +1,8 @@
 // Checks of ownership: what a check reads, how its result is written, and when the next one is.
-import { enqueue } from '../../jobs/queue.ts'
+import { type AnyJob, enqueueAll } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { queueSigning } from '../dns/dnssec-checks.ts'
+import type { ValuesOf } from '../../platform/statement.ts'
+import { signingJob } from '../dns/dnssec-checks.ts'
 import type { SigningOptions } from '../dns/dnssec-view.ts'
 import { findServedClaim } from '../dns/statements.ts'
 import { hasEnded, nextRecheckAt, nextSearchAt } from './check-schedule.ts'
@@ -9,8 +10,18 @@ import { endedReason, sharedText } from './claim-reasons.ts'
 import type { ViewOptions } from './domains.ts'
 import { hostOf, isWildcard, parentsOf } from './names.ts'
 import { isExclusive, nameserversOf } from './nameservers.ts'
-import { lockDomain, lockHost, queueForgottenChecks } from './statements.ts'
-import { type Method, markEnded, markUnverified, markVerified, type Observed, recordCheck } from './states.ts'
+import { type checkedDomain, lockCheckedDomain, lockHost, queueForgottenChecks } from './statements.ts'
+import {
+  issueJob,
+  type Method,
+  markEnded,
+  markProved,
+  markUnverified,
+  type Observed,
+  type Rivals,
+  readRivals,
+  recordCheck,
+} from './states.ts'
 
 /** A domain as a check reads it, with the other claims that matter for its name. */
 export type Claim = {
@@ -111,19 +122,37 @@ export async function settleCheck(
     // The name above before the one below it, always: whoever takes it from the account waits, or is seen.
     if (claim.nearestOwned) await lockHost(db, { host: hostOf(claim.nearestOwned.name) })
     await lockHost(db, { host: claim.host })
-    await lockDomain(db, { accountId: claim.accountId, name: claim.name })
+    // Read before the domain is locked, because changes of its records wait for that lock.
+    const proof = await stillProved(db, options, claim, found)
+    const rivals = proof.outcome === 'proved' ? await readRivals(db, claim) : { taken: false, losers: [] }
+    const [row] = await lockCheckedDomain(db, { id: claim.id })
     await options.guard(db)
-    const settled = await settle(db, options, claim, found)
-    await queueSigning(db, options, claim.id)
+    if (!row) return null
+    const jobs: AnyJob[] = []
+    const settled = await settle(db, options, claim, { row, found, proof, rivals, jobs })
+    const signing = await signingJob(db, options, claim.id)
+    await enqueueAll(db, signing ? [...jobs, signing] : jobs)
     return settled
   })
 }
 
+type ToSettle = {
+  row: ValuesOf<typeof checkedDomain>
+  found: CheckResult
+  proof: CheckResult
+  rivals: Rivals
+  /** Gets what is to be queued. */
+  jobs: AnyJob[]
+}
+
 /** The host and the domain are locked. */
-async function settle(db: Db, options: ViewOptions, claim: Claim, found: CheckResult): Promise<Settled | null> {
+async function settle(
+  db: Db,
+  options: ViewOptions,
+  claim: Claim,
+  { row, found, proof, rivals, jobs }: ToSettle,
+): Promise<Settled> {
   const { id, name } = claim
-  const row = await db.domain.findUnique({ where: { id } })
-  if (!row) return null
   const now = new Date()
   // Another account's proof ended this claim while the check ran.
   if (row.nextCheckAt === null && found.outcome !== 'proved') return 'unchanged'
@@ -132,23 +161,25 @@ async function settle(db: Db, options: ViewOptions, claim: Claim, found: CheckRe
     await markEnded(db, options, id, { observed: found.observed, reason: last + endedReason(name) })
     return 'ended'
   }
-  const result = row.verified ? found : await stillProved(db, options, claim, found)
+  const result = row.verified ? found : proof
   const { outcome, observed } = result
   // A check that was asked for while this one ran is made next; its job is queued already.
   const asked = row.nextCheckAt?.getTime() === claim.nextCheckAt?.getTime() ? null : row.nextCheckAt
   const settleAt = async (next: Date | null, write: (next: Date | null) => Promise<unknown>) => {
     const written = await write(asked ?? next)
     if (written && written !== 'taken' && next && !asked)
-      await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id }, runAt: next })
+      jobs.push({ kind: 'verify', key: id, payload: { domainId: id }, runAt: next })
     return written
   }
   if (outcome === 'proved' && !row.verified) {
     const { method, note = null } = result
     const next = nextRecheckAt(now, outcome)
     const proved = await settleAt(next, (next) =>
-      markVerified(db, options, id, { method, observed, note, nextCheckAt: next }),
+      markProved(db, options, claim, { method, observed, note, nextCheckAt: next, ...rivals }),
     )
-    return proved === 'taken' ? 'taken' : 'verified'
+    if (proved === 'taken') return 'taken'
+    if (proved) jobs.push(issueJob(id))
+    return 'verified'
   }
   const next = row.verified ? nextRecheckAt(now, outcome) : nextSearchAt(now, row.checkingSince, row.unprovedSince)
   // What the operator assigned is not lost because the DNS does not say so yet.

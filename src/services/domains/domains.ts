@@ -219,7 +219,7 @@ async function claimName(
   const created = isWildcard(name)
     ? await createWildcardRows(db, { ...values, host })
     : await createDomainRows(db, { ...values, rivals: found.rivals })
-  return created.length > 0 ? view : null
+  return created.length > 0 ? { ...view, takedown: await findNotice(db, project.id, name) } : null
 }
 
 /** Has the domain checked now, and often again for a while. When a claim ends does not depend on it. */
@@ -241,7 +241,7 @@ export async function requestVerification(
       include: withNames,
     })
     await enqueue(db, { kind: 'verify', key: id, payload: { domainId: id } })
-    return viewDomain(options, row)
+    return showDomain(db, options, row)
   })
 }
 

@@ -131,6 +131,24 @@ export const lockDomain = statement('domains.lock', {
   sql: (p) => `SELECT id FROM domain WHERE account_id = ${p.accountId} AND name = ${p.name} FOR UPDATE`,
 })
 
+export const checkedDomain = {
+  verified: boolean(),
+  method: optional(text()),
+  nextCheckAt: optional(timestamptz()),
+  checkingSince: timestamptz(),
+  unprovedSince: timestamptz(),
+}
+
+/** Locks a domain as `lockDomain` does, and reads what its check depends on in the same statement. */
+export const lockCheckedDomain = statement('domains.lock-checked', {
+  reason: 'not in Prisma',
+  in: { id: text() },
+  out: checkedDomain,
+  sql: (p) => `
+    SELECT verified, method, next_check_at AS "nextCheckAt", checking_since AS "checkingSince",
+      unproved_since AS "unprovedSince" FROM domain WHERE id = ${p.id} FOR UPDATE`,
+})
+
 /** One transaction at a time for a host, whoever has attached it, and none meanwhile for the names above it. */
 export const lockHost = statement('domains.lock-host', {
   reason: 'not in Prisma',

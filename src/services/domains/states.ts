@@ -1,5 +1,5 @@
 // The state machines of domains: whether the ownership is verified, and the state of the certificate.
-import type { Prisma } from '../../generated/client.ts'
+import type { Domain, Prisma } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { append, type EventType } from '../events/events.ts'
@@ -120,6 +120,8 @@ export async function recordCheck(
   })
 }
 
+type Proof = Check & { method: Method; note?: string | null }
+
 /**
  * The proof is there. Of two accounts that prove one name at the same time one wins; the other gets `taken`, and its
  * claim ends with an event. Null if the domain is gone or verified already.
@@ -128,50 +130,77 @@ export async function markVerified(
   db: Db,
   options: ViewOptions,
   id: string,
-  check: Check & { method: Method; note?: string | null },
+  check: Proof,
 ): Promise<DomainView | 'taken' | null> {
-  const { from, to, event } = verifiedTransitions.find((step) => step.to)!
   return inTransaction(db, async (db) => {
     const claim = await db.domain.findUnique({ where: { id } })
     if (!claim) return null
-    const { name, accountId } = claim
     // With the lock, the second transaction sees the first; without it, the unique index would abort the second.
-    await lockHost(db, { host: hostOf(name) })
-    if (await isTaken(db, claim)) {
-      await endClaim(db, options, id, checked({ observed: check.observed }, takenReason))
-      return 'taken'
-    }
-    const view = await move(db, options, id, {
-      guard: { verified: from },
-      data: {
-        verified: to,
-        verifiedAt: new Date(),
-        method: check.method,
-        misses: 0,
-        missedAt: null,
-        // The first attempt on a certificate does not wait because of failures before.
-        certificateFailures: 0,
-        ...checked(check, check.note ?? null),
-      },
-      event,
-    })
-    if (!view) return null
-    // The job for the certificate commits with the change.
-    await enqueue(db, { kind: 'issue', key: id, payload: { domainId: id } })
-    const losers = await db.domain.findMany({
-      where: { name, id: { not: id } },
-      orderBy: { id: 'asc' },
-      select: { id: true },
-    })
-    for (const loser of losers) await endClaim(db, options, loser.id, { nextCheckAt: null, reason: takenReason })
-    // A wildcard and names below may be proved by this one.
-    await checkNamesBelow(db, { accountId, ending: `.${name}` })
-    return view
+    await lockHost(db, { host: hostOf(claim.name) })
+    const proved = await markProved(db, options, claim, { ...check, ...(await readRivals(db, claim)) })
+    if (proved && proved !== 'taken') await enqueue(db, issueJob(id))
+    return proved
   })
 }
 
+type Proved = Pick<Domain, 'id' | 'name' | 'accountId'>
+
+/** `losers`: the claims of others that end with the proof. */
+export type Rivals = { taken: boolean; losers: readonly string[] }
+
+/** What stands against a proof; the host is locked. */
+export async function readRivals(db: Db, claim: Proved): Promise<Rivals> {
+  const { id, name } = claim
+  if (await isTaken(db, claim)) return { taken: true, losers: [] }
+  const losers = await db.domain.findMany({
+    where: { name, id: { not: id } },
+    orderBy: { id: 'asc' },
+    select: { id: true },
+  })
+  return { taken: false, losers: losers.map(({ id }) => id) }
+}
+
+/** Queued in the transaction that proves a domain. */
+export const issueJob = (id: string) => ({ kind: 'issue' as const, key: id, payload: { domainId: id } })
+
+/**
+ * As `markVerified`, with what was read before the domain was locked: changes of its records wait for that lock. The caller
+ * queues `issueJob`.
+ */
+export async function markProved(
+  db: Db,
+  options: ViewOptions,
+  { id, name, accountId }: Proved,
+  check: Proof & Rivals,
+): Promise<DomainView | 'taken' | null> {
+  if (check.taken) {
+    await endClaim(db, options, id, checked({ observed: check.observed }, takenReason))
+    return 'taken'
+  }
+  const { from, to, event } = verifiedTransitions.find((step) => step.to)!
+  const view = await move(db, options, id, {
+    guard: { verified: from },
+    data: {
+      verified: to,
+      verifiedAt: new Date(),
+      method: check.method,
+      misses: 0,
+      missedAt: null,
+      // The first attempt on a certificate does not wait because of failures before.
+      certificateFailures: 0,
+      ...checked(check, check.note ?? null),
+    },
+    event,
+  })
+  if (!view) return null
+  for (const loser of check.losers) await endClaim(db, options, loser, { nextCheckAt: null, reason: takenReason })
+  // A wildcard and names below may be proved by this one.
+  await checkNamesBelow(db, { accountId, ending: `.${name}` })
+  return view
+}
+
 /** Whether somebody else has proved the name, or it or one above it is reserved for another account. */
-async function isTaken(db: Db, { id, name, accountId }: { id: string; name: string; accountId: string }) {
+async function isTaken(db: Db, { id, name, accountId }: Proved) {
   // The TXT record of a wildcard is that of its host, which has one owner.
   const same = [{ name }, { name: hostOf(name), accountId: { not: accountId } }]
   if ((await db.domain.count({ where: { OR: same, verified: true, id: { not: id } } })) > 0) return true

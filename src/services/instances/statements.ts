@@ -110,8 +110,9 @@ export type Duty = 'prove' | 'keep' | 'serve' | 'replaced' | 'surplus' | 'halt' 
 
 /**
  * The instances of a node, each with what is to be done with it. `prove`: its build waits for its first answer. `keep`:
- * it serves production. `serve`: it runs on demand. `replaced`: what serves production now is healthy. `surplus`: it
- * leaves, or there are more than wanted. `halt`: barred. `drop`: its deployment failed.
+ * it serves production, or did until an edge is known to send visitors elsewhere. `serve`: it runs on demand, and
+ * `replaced` too, where something else serves production. `surplus`: it leaves, or there are more than wanted. `halt`:
+ * barred. `drop`: its deployment failed.
  */
 export const readHeldInstances = statement('instances.held', {
   reason: 'lease',
@@ -127,12 +128,14 @@ export const readHeldInstances = statement('instances.held', {
         THEN 'keep' ELSE 'surplus' END
       WHEN production.here THEN CASE WHEN i.slot < p.instances THEN 'keep' ELSE 'surplus' END
       WHEN i.slot > 0 THEN 'surplus'
-      WHEN (p.current_deployment_id IS NOT NULL AND NOT p.server) OR EXISTS (
-        SELECT 1 FROM instance o WHERE o.deployment_id = p.current_deployment_id AND o.state = 'healthy') THEN 'replaced'
+      WHEN p.current_deployment_id IS NOT NULL THEN 'replaced'
       ELSE 'serve' END AS duty
     FROM instance i
     JOIN deployment d ON d.id = i.deployment_id JOIN project p ON p.id = d.project_id JOIN account a ON a.id = p.account_id
-    CROSS JOIN LATERAL (SELECT p.server AND p.current_deployment_id IS NOT DISTINCT FROM d.id) AS production(here)
+    CROSS JOIN LATERAL (SELECT EXISTS (
+      SELECT 1 FROM production n WHERE n.project_id = p.id AND n.deployment_id = d.id
+        AND n.id >= COALESCE((SELECT max(s.id) FROM production s WHERE s.project_id = p.id AND s.served_at IS NOT NULL), 0)
+    )) AS production(here)
     WHERE i.node = ${p.node}`,
 })
 
@@ -181,7 +184,7 @@ export const servedInstance = {
   term: int8(),
   node: text(),
   address: text(),
-  state: text<'starting' | 'healthy' | 'unhealthy' | 'unavailable'>(),
+  state: text<'starting' | 'healthy' | 'unhealthy' | 'unavailable' | 'leaving'>(),
 }
 
 /** The instances that have a node: all of them, or those of these deployments. */

@@ -4,8 +4,10 @@ import type { Job as JobRow } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { Urls } from '../../platform/urls.ts'
 import type { Job } from '../../schemas/jobs.ts'
-import { requeueJob } from './statements.ts'
+import { createDeployment, type DeploymentView, withProject } from '../deployments/deployments.ts'
+import { copySource, requeueJob } from './statements.ts'
 
 export type FailedJob = Static<typeof Job>
 
@@ -45,14 +47,41 @@ export async function findFailedJob(db: Db, id: string): Promise<FailedJob> {
   return viewJob(found)
 }
 
-/** Queues the job again: what waits now in its place. */
-export async function retryFailedJob(db: Db, id: string): Promise<FailedJob> {
+/** Queues the job again: what waits now in its place. A build whose deployment has ended is one of a new deployment. */
+export async function retryFailedJob(db: Db, urls: Urls, id: string): Promise<FailedJob> {
   return inTransaction(db, async (db) => {
-    await findFailedJob(db, id)
+    const { kind, key } = await findFailedJob(db, id)
+    const deploymentId = kind === 'build' && key !== null ? await deployAgain(db, urls, key) : null
+    if (deploymentId !== null) {
+      await discardFailedJob(db, { id })
+      return viewJob(await db.job.findFirstOrThrow({ where: { kind: 'build', key: deploymentId } }))
+    }
     const [made] = await requeueJob(db, { id })
     if (!made) throw new Fault('not_found', `There is no failed job ${id}.`)
     return viewJob(await db.job.findUniqueOrThrow({ where: { id: BigInt(made.id) } }))
   })
+}
+
+/**
+ * A deployment has ended for good when its build is given up, and those who waited for it were told. So its commit is
+ * deployed once more, unless that would put it in the place of a newer one. Null if the deployment has not failed.
+ */
+async function deployAgain(db: Db, urls: Urls, id: string): Promise<string | null> {
+  const failed = await db.deployment.findUnique({ where: { id }, include: withProject })
+  if (failed?.state !== 'ERROR') return null
+  const { accountId, projectId, ref, commit, production, region, source } = failed
+  const newer = await db.deployment.findFirst({ where: { projectId, ref, production, id: { gt: id } } })
+  if (newer) {
+    const detail = `The deployment ${id} failed, and ${newer.id} is a newer one of the same project and ref: discard the job.`
+    throw new Fault('deployment_finished', detail)
+  }
+  const actor = { accountId, tokenId: 'system', scopes: [], projectIds: null }
+  const plan = { ref, commit, production, region, source: source as DeploymentView['source'] }
+  const { name, pinnedDeploymentId } = failed.project
+  const project = { id: projectId, name, pinnedDeploymentId }
+  const made = await createDeployment(db, urls, actor, { ...plan, project })
+  if (source === 'upload') await copySource(db, { from: id, to: made.id })
+  return made.id
 }
 
 export type JobRemoval = { id: string; precondition?(view: FailedJob): void }

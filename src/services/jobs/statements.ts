@@ -1,5 +1,5 @@
 // SQL of failed jobs: to queue one again.
-import { int8, statement } from '../../platform/statement.ts'
+import { int4, int8, statement, text } from '../../platform/statement.ts'
 
 /** A new job in place of the failed one, with all attempts before it; if one with its key waits already, that one is it. */
 export const requeueJob = statement('jobs.requeue', {
@@ -12,4 +12,20 @@ export const requeueJob = statement('jobs.requeue', {
     SELECT kind, key, payload, account_id, urgent FROM failed
     ON CONFLICT (kind, key) WHERE failed_at IS NULL DO UPDATE SET run_at = LEAST(job.run_at, excluded.run_at)
     RETURNING id`,
+})
+
+/** The files that one deployment was uploaded with, for another one. */
+export const copySource = statement('jobs.copySource', {
+  reason: 'not in Prisma',
+  in: { from: text(), to: text() },
+  out: { files: int4() },
+  sql: (p) => `
+    WITH source AS (
+      INSERT INTO deployment_source (deployment_id, account_id, project_id, prebuilt, missing, new_bytes, expires_at)
+      SELECT ${p.to}, account_id, project_id, prebuilt, missing, 0, NULL FROM deployment_source WHERE deployment_id = ${p.from}),
+    copied AS (
+      INSERT INTO source_file (deployment_id, path, account_id, project_id, sha256, size, mode, present)
+      SELECT ${p.to}, path, account_id, project_id, sha256, size, mode, present FROM source_file WHERE deployment_id = ${p.from}
+      RETURNING 1)
+    SELECT count(*)::int AS files FROM copied`,
 })

@@ -5,7 +5,7 @@ import { inBatches } from '../../platform/batches.ts'
 import type { Database } from '../../platform/database.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { inGroups } from '../../platform/pool.ts'
+import { inGroups, newSilence } from '../../platform/pool.ts'
 import { createSlices, type Slices } from './slices.ts'
 import { beat, forgetPast, holdOpen, readElsewhere } from './statements.ts'
 
@@ -124,7 +124,7 @@ export async function openLimits(
     onTaken: slices.onTaken,
     async hold({ accountId, kind, wanted, most }) {
       const values = { accountId, kind, member: id, wanted, most: Math.min(most, highest) }
-      const [held] = await inGroups([], () => holdOpen(db, values))
+      const [held] = await inGroups([], () => holdOpen(db, values), newSilence())
       return held!
     },
     async elsewhere(accountId) {

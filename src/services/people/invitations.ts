@@ -84,6 +84,7 @@ export type Withdrawal = { id: string; precondition(view: InvitationView): void 
 /** Takes an invitation back: its link is not valid any more. */
 export async function deleteInvitation(db: Db, actor: Actor, { id, precondition }: Withdrawal): Promise<void> {
   await inTransaction(db, async (db) => {
+    await findInvitation(db, actor, id)
     const manager = await lockManager(db, actor)
     const found = await findInvitation(db, actor, id)
     precondition(found)

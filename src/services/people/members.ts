@@ -10,8 +10,9 @@ import { append, eventOf } from '../events/events.ts'
 import { type Actor, allows } from '../tokens/actor.ts'
 import { lockCaller, requireScopes, withRights } from '../tokens/lineage.ts'
 import { narrowDescendants } from '../tokens/narrowing.ts'
+import { endLine } from '../tokens/revocation.ts'
 import { selectAncestors, withdrawInvitations } from '../tokens/statements.ts'
-import { endLine, resolveProjects } from '../tokens/tokens.ts'
+import { resolveProjects } from '../tokens/tokens.ts'
 import { findMembership, type MemberRow, type MemberView, viewMember, withProjectNames } from './memberships.ts'
 import { type Role, roles, scopesOf } from './roles.ts'
 
@@ -69,6 +70,7 @@ export type MemberChange = { id: string; input: Input; precondition(view: Member
 export async function changeMember(db: Db, actor: Actor, change: MemberChange): Promise<MemberView> {
   const { id, input, precondition } = change
   return inTransaction(db, async (db) => {
+    await findMembership(db, actor.accountId, id)
     const manager = await lockManager(db, actor)
     const before = await findMembership(db, actor.accountId, id)
     precondition(viewMember(before))
@@ -95,6 +97,7 @@ export type MemberRemoval = { id: string; precondition(view: MemberView): void }
 /** Takes a person out of the account, with every token they made and the invitations they sent. */
 export async function removeMember(db: Db, actor: Actor, { id, precondition }: MemberRemoval): Promise<void> {
   await inTransaction(db, async (db) => {
+    await findMembership(db, actor.accountId, id)
     const manager = await lockManager(db, actor)
     const member = await findMembership(db, actor.accountId, id)
     precondition(viewMember(member))

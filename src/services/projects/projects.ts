@@ -2,21 +2,29 @@
 import type { Static } from '@sinclair/typebox'
 import type { Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction, violation } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { containing, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { AddressRules } from '../../platform/repository-address.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../../schemas/projects.ts'
-import { lineOfCron, writeCrons } from '../crons/settings.ts'
+import { writeCrons } from '../crons/settings.ts'
 import { append, eventOf } from '../events/events.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { findNotice } from '../takedowns/standing.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { isReserved, productionLabels } from './labels.ts'
+import { formerlyNamed, isProjectId, refuseTakenName, renaming, takenName, withKey } from './names.ts'
 import { type Hashed, previewChange } from './previews.ts'
-import { checkSettings, defaultSettings, type SettingsRow, viewSettings } from './settings.ts'
+import {
+  changesBetween,
+  checkSettings,
+  columnsOf,
+  defaultSettings,
+  type SettingsRow,
+  viewSettings,
+} from './settings.ts'
 import { claimLabel, listProjectRows, lockProject } from './statements.ts'
 
 export type ProjectView = Static<typeof ProjectSchema>
@@ -31,16 +39,14 @@ export function inProjectsOf({ accountId, projectIds }: Actor) {
   return projectIds ? { accountId, projectId: { in: [...projectIds] } } : { accountId }
 }
 
-/** Projects are addressed by name or by id; a name holds no underscore, so the two cannot be confused. */
-export function withKey(key: string) {
-  return key.startsWith('prj_') ? { id: key } : { name: key }
-}
-
 type Shown = 'createdAt' | 'updatedAt' | 'pinnedDeploymentId'
 
 export function viewProject(
   urls: Urls,
-  row: SettingsRow & Pick<Project, 'id' | 'name' | 'framework' | 'repo' | 'region' | 'label' | Shown>,
+  row: SettingsRow &
+    Pick<Project, 'id' | 'name' | 'framework' | 'repo' | 'region' | 'label' | Shown> & {
+      formerNames: readonly string[]
+    },
 ): ProjectView {
   return {
     id: row.id,
@@ -53,6 +59,7 @@ export function viewProject(
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
     pinned: row.pinnedDeploymentId,
+    formerNames: [...row.formerNames],
   }
 }
 
@@ -63,9 +70,14 @@ export async function showProject(db: Db, urls: Urls, row: Project): Promise<Pro
 
 /** The project of the actor by name or id. */
 export async function findProject(db: Db, actor: Actor, key: string): Promise<Project> {
-  const row = await db.project.findFirst({ where: { AND: [projectsOf(actor), withKey(key)] } })
-  if (!row) throw new Fault('not_found', `There is no project ${key}.`)
-  return row
+  const read = (is: { id: string } | { name: string }) =>
+    db.project.findFirst({ where: { AND: [projectsOf(actor), is] } })
+  const row = await read(isProjectId(key) ? { id: key } : { name: key })
+  if (row) return row
+  const former = await formerlyNamed(db, actor.accountId, key)
+  const renamed = former && (await read({ id: former }))
+  if (!renamed) throw new Fault('not_found', `There is no project ${key}.`)
+  return renamed
 }
 
 /** The ids of those projects that are the actor's: for the filters of other lists. */
@@ -86,7 +98,10 @@ export async function checkProjectField(db: Db, actor: Actor, key: string | unde
 /** As `findProject`, with the project locked against other changes until the transaction ends. */
 export async function findProjectToChange(db: Db, actor: Actor, key: string): Promise<Project> {
   const { accountId, projectIds } = actor
-  await lockProject(db, { accountId, projectIds, key })
+  const [locked] = await lockProject(db, { accountId, projectIds, key })
+  if (locked) return findProject(db, actor, locked.id)
+  const former = await formerlyNamed(db, accountId, key)
+  if (former) await lockProject(db, { accountId, projectIds, key: former })
   return findProject(db, actor, key)
 }
 
@@ -144,11 +159,9 @@ export async function createProject(
   if (actor.projectIds) throw new Fault('token_limited_to_projects')
   checkSettings(input, rules)
   const now = new Date()
-  const { previewPassword: _, crons = [], ...settings } = input.settings ?? {}
+  const { crons = [], ...settings } = input.settings ?? {}
   const row: Project = {
-    ...defaultSettings,
-    ...settings,
-    crons: crons.map(lineOfCron),
+    ...columnsOf({ ...defaultSettings, ...settings, crons }),
     previewPasswordHash: null,
     previewVersion: 0,
     ...previewChange(
@@ -159,6 +172,7 @@ export async function createProject(
     id: newId('prj'),
     accountId: actor.accountId,
     name: input.name,
+    formerNames: [],
     framework: input.framework ?? 'auto',
     repo: input.repo ?? '',
     region,
@@ -175,13 +189,14 @@ export async function createProject(
     await writeCrons(db, row.id, crons)
     const view = viewProject(urls, row)
     await append(db, [eventOf(actor, 'project.created', { subject: row.id, projectId: row.id, data: view })])
-    return view
+    return { ...view, takedown: await findNotice(db, row.id, urls.host(row.label)) }
   })
 }
 
 /** Inserts the row under the first label that is free; a conflict raises no error, which would end the transaction. */
 async function insertProject(db: Db, urls: Urls, row: Project): Promise<void> {
   const { accountId, name } = row
+  await refuseTakenName(db, row, name)
   for await (const label of productionLabels(db, accountId, name)) {
     if (isReserved(urls, label)) continue
     const claimed = await claimLabel(db, { label, accountId, projectName: name })
@@ -190,7 +205,7 @@ async function insertProject(db: Db, urls: Urls, row: Project): Promise<void> {
     const made = await db.project.createMany({ data: [row], skipDuplicates: true })
     if (made.count > 0) return
     const same = await db.project.count({ where: { accountId, name } })
-    if (same > 0) throw new Fault('project_exists', `The account already has a project ${name}.`)
+    if (same > 0) throw takenName(name)
   }
   throw new Error('no free label found for a project')
 }
@@ -207,23 +222,31 @@ export async function changeProject(
   urls: Urls,
   actor: Actor,
   { key, input, passwordHash, rules, precondition }: ProjectChange,
-): Promise<ProjectView> {
+): Promise<{ view: ProjectView; changes: NonNullable<ProjectView['changes']> }> {
   checkSettings(input, rules)
   return inTransaction(db, async (db) => {
     const before = await findProjectToChange(db, actor, key)
     const shown = await showProject(db, urls, before)
     precondition(shown)
-    const { settings, ...fields } = input
-    const { previewPassword: _, crons, ...changed } = settings ?? {}
-    const lines = crons && { crons: crons.map(lineOfCron) }
-    const after = await db.project.update({
+    const { settings = {}, name, ...fields } = input
+    const change = db.project.update({
       where: { id: before.id },
-      data: { ...fields, ...changed, ...lines, ...previewChange(before, changed, passwordHash), updatedAt: new Date() },
+      data: {
+        ...(await renaming(db, before, name)),
+        ...fields,
+        ...columnsOf(settings),
+        ...previewChange(before, settings, passwordHash),
+        updatedAt: new Date(),
+      },
     })
-    if (crons) await writeCrons(db, before.id, crons)
+    const after = await change.catch((error) => {
+      // Another project got the name since it was looked for.
+      throw input.name !== undefined && violation(error)?.kind === 'unique' ? takenName(input.name) : error
+    })
+    if (settings.crons) await writeCrons(db, before.id, settings.crons)
     const view = { ...viewProject(urls, after), takedown: shown.takedown }
     await append(db, [eventOf(actor, 'project.updated', { subject: before.id, projectId: before.id, data: view })])
-    return view
+    return { view, changes: changesBetween(shown, view) }
   })
 }
 

@@ -1,21 +1,24 @@
-// Settings of projects: what they are at first, what is refused, and how they are shown.
+// Settings of projects: what they are at first, what is refused, how they are shown, and from when on they count.
+import { isDeepStrictEqual } from 'node:util'
 import type { Static } from '@sinclair/typebox'
 import type { Project } from '../../generated/client.ts'
 import type { FieldError } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import { isRefName } from '../../platform/repositories.ts'
 import { type AddressRules, addressRefusal } from '../../platform/repository-address.ts'
-import type { ProjectSettings } from '../../schemas/project-settings.ts'
-import type { ChangeProject } from '../../schemas/projects.ts'
-import { cronErrors, cronOfLine } from '../crons/settings.ts'
+import type { ChangeProjectSettings, ProjectSettings } from '../../schemas/project-settings.ts'
+import type { ChangeProject, Project as ProjectSchema } from '../../schemas/projects.ts'
+import { cronErrors, cronOfLine, lineOfCron } from '../crons/settings.ts'
 
 export type Settings = Static<typeof ProjectSettings>
 
 /** The columns of a project that are settings, as Prisma and statements read them. */
-export type SettingsRow = Pick<Project, Exclude<keyof Settings, 'watchPaths' | 'crons'>> & {
+export type SettingsRow = Pick<Project, Exclude<keyof Settings, 'watchPaths' | 'crons'> | 'spaNever'> & {
   watchPaths: readonly string[]
   crons: readonly string[]
 }
+
+type Columns = Pick<Project, keyof SettingsRow>
 
 export const defaultSettings = {
   productionBranch: 'main',
@@ -23,8 +26,9 @@ export const defaultSettings = {
   installCommand: null,
   buildCommand: null,
   outputDirectory: null,
-  spaFallback: false,
+  spaFallback: null,
   cleanUrls: true,
+  publishAnyway: false,
   autoDeploy: true,
   hsts: false,
   buildNetwork: 'public',
@@ -43,8 +47,9 @@ export function viewSettings(row: SettingsRow): Settings {
     installCommand: row.installCommand,
     buildCommand: row.buildCommand,
     outputDirectory: row.outputDirectory,
-    spaFallback: row.spaFallback,
+    spaFallback: row.spaFallback || (row.spaNever ? false : null),
     cleanUrls: row.cleanUrls,
+    publishAnyway: row.publishAnyway,
     autoDeploy: row.autoDeploy,
     hsts: row.hsts,
     buildNetwork: row.buildNetwork as Settings['buildNetwork'],
@@ -55,6 +60,62 @@ export function viewSettings(row: SettingsRow): Settings {
     watchPaths: [...row.watchPaths],
     crons: row.crons.map(cronOfLine),
   }
+}
+
+/** Settings as the columns that keep them; the password of previews has its own rules. */
+export function columnsOf(settings: Settings): Columns
+export function columnsOf(settings: Static<typeof ChangeProjectSettings>): Partial<Columns>
+export function columnsOf(settings: Static<typeof ChangeProjectSettings>): Partial<Columns> {
+  const { previewPassword: _, crons, spaFallback, ...columns } = settings
+  return {
+    ...columns,
+    ...(crons && { crons: crons.map(lineOfCron) }),
+    ...(spaFallback !== undefined && { spaFallback: spaFallback === true, spaNever: spaFallback === false }),
+  }
+}
+
+type Changeable = keyof Settings | 'framework' | 'repo'
+type AppliesTo = NonNullable<Static<typeof ProjectSchema>['changes']>[number]['appliesTo']
+
+/** From when on each setting counts. What acts when a site is served reaches the edges with the event of the change. */
+const appliesTo: Record<Changeable, AppliesTo> = {
+  framework: 'next deployment',
+  repo: 'next deployment',
+  productionBranch: 'now',
+  rootDirectory: 'next deployment',
+  installCommand: 'next deployment',
+  buildCommand: 'next deployment',
+  outputDirectory: 'next deployment',
+  spaFallback: 'now',
+  cleanUrls: 'now',
+  publishAnyway: 'next deployment',
+  autoDeploy: 'now',
+  hsts: 'now',
+  buildNetwork: 'next deployment',
+  serverNetwork: 'next start',
+  instances: 'now',
+  previewProtection: 'now',
+  skewProtection: 'now',
+  watchPaths: 'now',
+  crons: 'now',
+}
+
+type Changed = Pick<Static<typeof ProjectSchema>, 'framework' | 'repo' | 'settings'>
+
+/** What a change has changed, each with from when on it counts. */
+export function changesBetween(before: Changed, after: Changed): NonNullable<Static<typeof ProjectSchema>['changes']> {
+  const flat = ({ framework, repo, settings }: Changed): Record<Changeable, unknown> => ({
+    framework,
+    repo,
+    ...settings,
+  })
+  const [was, is] = [flat(before), flat(after)]
+  return (Object.keys(appliesTo) as Changeable[])
+    .filter((name) => !isDeepStrictEqual(was[name], is[name]))
+    .map((name) => ({
+      field: name === 'framework' || name === 'repo' ? name : `settings.${name}`,
+      appliesTo: appliesTo[name],
+    }))
 }
 
 /** What a schema cannot say of a project. Without rules, those of an installation that is open to everybody. */

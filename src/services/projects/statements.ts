@@ -28,6 +28,7 @@ export const listProjectRows = statement('projects.list', {
   out: {
     id: text(),
     name: text(),
+    formerNames: textArray(),
     framework: text(),
     repo: text(),
     region: text(),
@@ -38,7 +39,9 @@ export const listProjectRows = statement('projects.list', {
     buildCommand: optional(text()),
     outputDirectory: optional(text()),
     spaFallback: boolean(),
+    spaNever: boolean(),
     cleanUrls: boolean(),
+    publishAnyway: boolean(),
     autoDeploy: boolean(),
     hsts: boolean(),
     buildNetwork: text(),
@@ -53,10 +56,10 @@ export const listProjectRows = statement('projects.list', {
     pinnedDeploymentId: optional(text()),
   },
   sql: (p) => `
-    SELECT id, name, framework, repo, region, label, production_branch AS "productionBranch",
+    SELECT id, name, former_names AS "formerNames", framework, repo, region, label, production_branch AS "productionBranch",
       root_directory AS "rootDirectory", install_command AS "installCommand", build_command AS "buildCommand",
-      output_directory AS "outputDirectory", spa_fallback AS "spaFallback", clean_urls AS "cleanUrls",
-      auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork", instances,
+      output_directory AS "outputDirectory", spa_fallback AS "spaFallback", spa_never AS "spaNever",
+      clean_urls AS "cleanUrls", publish_anyway AS "publishAnyway", auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork", instances,
       preview_protection AS "previewProtection", skew_protection AS "skewProtection",
       watch_paths AS "watchPaths", crons,
       created_at AS "createdAt", updated_at AS "updatedAt", pinned_deployment_id AS "pinnedDeploymentId"

@@ -18,7 +18,7 @@ import { append, eventOf } from '../events/events.ts'
 import { findProject } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { newHookSecret } from './push-hooks.ts'
-import { isSigned, type PushHeaders } from './signatures.ts'
+import { hasProof, isSigned, type PushHeaders } from './signatures.ts'
 import { lockHook, readHookSecrets, shareProject } from './statements.ts'
 import { changesOf, watchesAny } from './watch-paths.ts'
 
@@ -37,8 +37,7 @@ export function createPushGate(db: Db, vault: Vault): Admit {
     // Made for the first request and not before: whoever only describes the routes has no vault.
     made ??= vault.seal(newHookSecret(), placeOf.pushHook(''))
     const decoy = made
-    const wellFormed = /^prj_[0-9a-z]{24}$/.test(projectId)
-    const [hook] = await readHookSecrets(db, { projectId: wellFormed ? projectId : '' })
+    const [hook] = await readHookSecrets(db, { projectId: isProjectId(projectId) ? projectId : '' })
     const open = (sealed: Uint8Array | null | undefined) =>
       vault.open(sealed ?? decoy, placeOf.pushHook(sealed ? projectId : '')).toString()
     const secrets = [open(hook?.secret), open(hook?.oldSecret)]
@@ -48,6 +47,16 @@ export function createPushGate(db: Db, vault: Vault): Admit {
     return { accountId: hook.accountId, tokenId: 'system', scopes: [], projectIds: [projectId] }
   }
 }
+
+/**
+ * Before the body is read: refuses what no body could sign. It looks at the request alone, because an answer that comes
+ * before the body would tell which projects there are.
+ */
+export function expectSigned(projectId: string, headers: PushHeaders): void {
+  if (!isProjectId(projectId) || !hasProof(headers)) throw new Fault('invalid_signature')
+}
+
+const isProjectId = (text: string) => /^prj_[0-9a-z]{24}$/.test(text)
 
 const zeros = /^0+$/
 

@@ -46,6 +46,12 @@ export function payloadOfForm(form: string): string {
   return new URLSearchParams(field.split('+').join(' ')).get('payload') ?? ''
 }
 
+/** Whether the headers have anything that could prove where the push comes from. */
+export function hasProof(headers: PushHeaders): boolean {
+  const proof = proofOf(headers)
+  return 'token' in proof || !proof.hmac.equals(Buffer.alloc(32))
+}
+
 function proofOf(headers: PushHeaders): Proof {
   const signature = first(headers, signatureHeaders)
   const token = first(headers, ['x-gitlab-token'])

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { inGroups } from '../../platform/pool.ts'
+import { inGroups, newSilence } from '../../platform/pool.ts'
 import { hashToken } from '../../platform/secrets.ts'
 import { changesTokens, type Scope } from './actor.ts'
 import { createLookUps } from './look-ups.ts'
@@ -86,7 +86,7 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
   async function read(hashes: string[]): Promise<Map<string, KnownToken>> {
     const before = generation
     // For all who wait, so it counts for no group of one of them.
-    const rows = await inGroups([], () => selectTokens(db, { hashes }))
+    const rows = await inGroups([], () => selectTokens(db, { hashes }), newSilence())
     const found = new Map(
       rows.map(({ hash, suspendedAt, ...token }) => [hash, { ...token, accountSuspended: suspendedAt !== null }]),
     )

@@ -1,4 +1,5 @@
-// How tokens descend from each other: a child has no right and no time that its parent has not, and ends with it.
+// How tokens come from each other. A child never has a right that its parent lacks, and never outlives it. A token that
+// rotated itself shares its lineage with its successor. Revoking a token ends its lineage and everything that created.
 import type { Token } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
@@ -7,13 +8,27 @@ import { type Actor, allows, type Scope } from './actor.ts'
 import { selectAncestors } from './statements.ts'
 import { isCovered, partsIn } from './zone-parts.ts'
 
+/** Like `readCaller`, with the account locked. Refuse what you can before: the lock is for changes. */
+export async function lockCaller(db: Db, actor: Actor): Promise<Token> {
+  await lockAccount(db, { id: actor.accountId })
+  return readCaller(db, actor)
+}
+
 /**
- * The row of the calling token, if it is still accepted; for that of a console, the row of the membership: what a person
- * makes at a console stays when the console's token ends, and goes with the membership. The tokens of an account are made, rotated and revoked one
- * after another: a child that was made while its parent is revoked would be left.
+ * Decides about a change before the account is held, so that refusals wait for nobody, and again once it is. What takes
+ * reading a whole line belongs after it.
  */
-export async function lockCaller(db: Db, { accountId, tokenId }: Actor): Promise<Token> {
-  await lockAccount(db, { id: accountId })
+export async function decideTwice<T>(db: Db, actor: Actor, decide: (caller: Token) => Promise<T>): Promise<T> {
+  await decide(await readCaller(db, actor))
+  return decide(await lockCaller(db, actor))
+}
+
+/**
+ * The row of the calling token, if it is still accepted. For a console's token it is the membership's: what a person creates
+ * at a console outlives the console's token and ends with the membership. Tokens of an account are created, rotated and
+ * revoked one at a time: a child created while its parent is revoked would survive it.
+ */
+export async function readCaller(db: Db, { accountId, tokenId }: Actor): Promise<Token> {
   const caller = await db.token.findFirst({ where: { id: tokenId, accountId }, include: { parent: true } })
   if (!caller) throw new Fault('invalid_token')
   if (caller.revokedAt) throw new Fault('token_revoked')
@@ -21,7 +36,7 @@ export async function lockCaller(db: Db, { accountId, tokenId }: Actor): Promise
   return caller.sessionId === null ? caller : caller.parent!
 }
 
-/** The actor with the rights that its token has now: it may have been narrowed since the request came. */
+/** The actor with the rights its token has now: it may have been narrowed since the request arrived. */
 export function withRights(actor: Actor, token: Token, needed: Scope = 'tokens:write'): Actor {
   const { scopes, projectIds } = token
   const narrowed = { projectIds: projectIds.length > 0 ? projectIds : null, zoneParts: partsIn(token) }
@@ -30,7 +45,7 @@ export function withRights(actor: Actor, token: Token, needed: Scope = 'tokens:w
   return now
 }
 
-// `*` may grant every scope of the account; the operator's own is granted by those who hold it.
+// `*` may grant every scope of the account; only those who hold `operator` may grant it.
 export function grants(held: readonly Scope[], wanted: Scope): boolean {
   return wanted === '*' ? held.includes('*') : allows(held, wanted)
 }
@@ -43,8 +58,10 @@ export function requireScopes(actor: Actor, scopes: readonly Scope[], deed: stri
   throw new Fault('insufficient_scope', detail, { requiredScope: missing })
 }
 
+type Rights = { id: string; scopes: readonly string[]; projectIds: readonly string[]; zoneParts: unknown }
+
 /** Throws unless the actor has every right of the token that it wants to end or replace. */
-export function requireRights(actor: Actor, token: Token, verb: 'revoke' | 'rotate' | 'change'): void {
+export function requireRights(actor: Actor, token: Rights, verb: 'revoke' | 'rotate' | 'change'): void {
   const { projectIds, zoneParts = null } = actor
   const parts = partsIn(token)
   const wider =
@@ -61,7 +78,14 @@ export function isLater(time: Date | null, than: Date | null): boolean {
   return time === null || time.getTime() > than.getTime()
 }
 
-/** When a new token ends. Left out: with its parent, as its scopes and projects are those of the parent. */
+/** Throws if the caller would get the secret of a token that outlives it. */
+export function requireTime(caller: Token, old: Token): void {
+  if (!isLater(old.expiresAt, caller.expiresAt)) return
+  const latest = caller.expiresAt!.toISOString()
+  throw new Fault('token_outlives_caller', `The calling token expires at ${latest}, before the one to rotate.`)
+}
+
+/** When a new token expires; by default with its parent. */
 export function expiryOf(parent: Token, wanted: string | null | undefined): Date | null {
   if (wanted === undefined) return parent.expiresAt
   const time = wanted === null ? null : futureTime(wanted)
@@ -72,7 +96,7 @@ export function expiryOf(parent: Token, wanted: string | null | undefined): Date
   return time
 }
 
-/** A pattern lets a 31st of February and a leap second pass; PostgreSQL and JavaScript do not. */
+/** The schema's pattern accepts a 31st of February and a leap second; PostgreSQL and JavaScript do not. */
 export function futureTime(text: string): Date {
   const time = new Date(text)
   const ms = time.getTime()
@@ -87,30 +111,29 @@ async function descends(db: Db, token: Token, from: Token): Promise<boolean> {
   return (await selectAncestors(db, { id: token.id })).some(({ id }) => id === from.id)
 }
 
-/** The caller would get the secret of a token whose parent, the caller itself, was just revoked. */
-export async function refuseOwnEnd(db: Db, caller: Token, old: Token): Promise<void> {
-  if (caller.id === old.id || !(await descends(db, caller, old))) return
-  throw invalidField(
-    '#/revokeChildren',
-    'revokes_caller',
-    'would revoke the calling token, which descends from this one',
-  )
+/** By the id of its first token. */
+export function lineageOf({ lineageId, id }: Pick<Token, 'lineageId' | 'id'>): string {
+  return lineageId ?? id
 }
 
-/** Where the token that replaces `old` stands, and where the children of `old` go. */
-export type Succession = { parentId: string | null; childrenOf: 'new' | 'parent' }
+/** The parent of the token that replaces `old`, the new parent of `old`'s children, and the lineage; null: its own. */
+export type Succession = { parentId: string | null; childrenOf: 'new' | 'parent'; lineageId: string | null }
 
 /**
- * The caller gets the new secret. If it is `old` itself or an ancestor, the new token stands where `old` stood. If not,
- * the new token is the caller's child, or it would survive the caller; the children of `old` stay where they end with
- * whoever may know their secrets.
+ * The caller gets the new secret. If it is `old` or an ancestor, the new token takes the parent and the children of `old`.
+ * If not, the new token becomes the caller's child, or it would survive the caller, and the children of `old` move up.
+ *
+ * `line` is what ends with `old`. A caller in it may be a thief who stole `old`, so its new token ends with `old` as well.
+ * Any other caller survives the revocation of `old`, and so does its new token.
  */
-export async function successionOf(db: Db, caller: Token, old: Token): Promise<Succession> {
-  if (isLater(old.expiresAt, caller.expiresAt)) {
-    const latest = caller.expiresAt!.toISOString()
-    throw new Fault('token_outlives_caller', `The calling token expires at ${latest}, before the one to rotate.`)
-  }
+export async function successionOf(
+  db: Db,
+  caller: Token,
+  old: Token,
+  line: readonly { id: string }[],
+): Promise<Succession> {
+  const lineageId = line.some(({ id }) => id === caller.id) ? lineageOf(old) : null
   return (await descends(db, old, caller))
-    ? { parentId: old.parentId, childrenOf: 'new' }
-    : { parentId: caller.id, childrenOf: 'parent' }
+    ? { parentId: old.parentId, childrenOf: 'new', lineageId }
+    : { parentId: caller.id, childrenOf: 'parent', lineageId }
 }

@@ -1,6 +1,7 @@
 // Look-ups by key, made together: one query at a time for all keys that wait.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault } from '../../platform/errors.ts'
+import { inSilence } from '../../platform/pool.ts'
 
 // Each one that waits holds a request.
 const maxWaiting = 5_000
@@ -24,6 +25,9 @@ export function createLookUps<T>(read: (keys: string[]) => Promise<Map<string, T
         for (const [key, one] of batch) one.resolve(found.get(key) ?? null)
       } catch (error) {
         for (const [, one] of batch) one.reject(error)
+        // They have waited for a database that is away, and would wait as long again.
+        for (const one of waiting.values()) one.reject(error)
+        waiting.clear()
       }
     }
     running = false
@@ -31,13 +35,13 @@ export function createLookUps<T>(read: (keys: string[]) => Promise<Map<string, T
 
   return function lookUp(key: string): Promise<T | null> {
     const same = waiting.get(key)
-    if (same) return same.promise
+    if (same) return inSilence(same.promise)
     if (waiting.size >= maxWaiting) {
       return Promise.reject(new Fault('overloaded', undefined, { retryAfterSeconds: 1 }))
     }
     const one: Waiting<T> = Promise.withResolvers()
     waiting.set(key, one)
     if (!running) void work()
-    return one.promise
+    return inSilence(one.promise)
   }
 }

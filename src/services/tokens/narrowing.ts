@@ -9,7 +9,7 @@ import { roleNames } from '../../schemas/people.ts'
 import type { ChangeToken } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
 import type { Actor, Scope } from './actor.ts'
-import { futureTime, grants, isLater, lockCaller, requireRights, withRights } from './lineage.ts'
+import { decideTwice, futureTime, grants, isLater, readCaller, requireRights, withRights } from './lineage.ts'
 import { selectDescendants, withdrawInvitations } from './statements.ts'
 import { resolveZones } from './token-zones.ts'
 import { findRow, findToken, resolveProjects, type TokenView, versionOf, viewToken, withNames } from './tokens.ts'
@@ -22,11 +22,13 @@ export type TokenChange = { id: string; input: Input; precondition(version: unkn
 
 export async function changeToken(db: Db, actor: Actor, { id, input, precondition }: TokenChange): Promise<TokenView> {
   return inTransaction(db, async (db) => {
-    const changer = withRights(actor, await lockCaller(db, actor))
-    const token = await findRow(db, actor, id)
-    requireRights(changer, token, 'change')
-    precondition(versionOf(viewToken(token)))
-    const rights = await narrowed(db, changer, token, input)
+    const rights = await decideTwice(db, actor, async (caller) => {
+      const changer = withRights(actor, caller)
+      const token = await findRow(db, actor, id)
+      requireRights(changer, token, 'change')
+      precondition(versionOf(viewToken(token)))
+      return narrowed(db, changer, token, input)
+    })
     const name = input.name !== undefined && { name: input.name }
     await db.token.update({ where: { id }, data: { ...stored(rights), ...name } })
     const after = await findToken(db, actor, id)
@@ -40,12 +42,10 @@ export async function changeToken(db: Db, actor: Actor, { id, input, preconditio
 
 /** Refuses what would be refused of a change by itself, and changes nothing. */
 export async function checkTokenChange(db: Db, actor: Actor, id: string, input: Sound<Input>): Promise<void> {
-  await inTransaction(db, async (db) => {
-    const changer = withRights(actor, await lockCaller(db, actor))
-    const token = await findRow(db, actor, id)
-    requireRights(changer, token, 'change')
-    await narrowed(db, changer, token, input)
-  })
+  const changer = withRights(actor, await readCaller(db, actor))
+  const token = await findRow(db, actor, id)
+  requireRights(changer, token, 'change')
+  await narrowed(db, changer, token, input)
 }
 
 /** As Prisma takes them: its null of JSON is not that of the database. */

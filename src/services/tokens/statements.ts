@@ -1,5 +1,15 @@
 // Tokens in SQL.
-import { boolean, int4, jsonb, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import {
+  boolean,
+  int4,
+  int8,
+  jsonb,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/statement.ts'
 import type { Scope } from './actor.ts'
 import type { ZonePart } from './zone-parts.ts'
 
@@ -29,38 +39,59 @@ export const selectDescendants = statement('tokens.descendants', {
     SELECT id FROM line WHERE depth > 0 ORDER BY depth, id`,
 })
 
-/** Revokes all tokens that descend from one, by any number of steps, and that one too if `itself`. */
+/**
+ * All tokens that end when one is revoked: its lineage and everything created by it, directly or not, and their present
+ * children. With `later`, without the tokens that the lineage had before it.
+ */
+const line = (p: { id: string; later?: string }) => `
+  line AS (
+    SELECT t.id FROM token x CROSS JOIN LATERAL (
+      SELECT id FROM token WHERE id = coalesce(x.lineage_id, x.id)
+      UNION SELECT id FROM token WHERE lineage_id = coalesce(x.lineage_id, x.id)) t
+    WHERE x.id = ${p.id} AND (t.id >= x.id OR NOT ${p.later ?? 'false'})
+    UNION SELECT t.id FROM line CROSS JOIN LATERAL (
+      SELECT id FROM token WHERE parent_id = line.id UNION ALL SELECT id FROM token WHERE creator_id = line.id) t)`
+
+/** The live tokens that would end if a token were revoked, and with which rights. */
+export const selectLine = statement('tokens.line', {
+  reason: 'not in Prisma',
+  in: { id: text() },
+  out: { id: text(), scopes: textArray<Scope>(), projectIds: textArray(), zoneParts: zonePartsOut },
+  sql: (p) => `
+    WITH RECURSIVE ${line(p)}
+    SELECT t.id, t.scopes, t.project_ids AS "projectIds", t.zone_parts AS "zoneParts" FROM token t JOIN line USING (id)
+    WHERE t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())`,
+})
+
+/** Revokes the tokens of a line; the named one only if `itself`. */
 export const revokeLine = statement('tokens.revokeLine', {
   reason: 'not in Prisma',
-  in: { id: text(), itself: boolean(), now: timestamptz() },
+  in: { id: text(), later: boolean(), itself: boolean(), now: timestamptz() },
   out: { id: text() },
   sql: (p) => `
-    WITH RECURSIVE line AS (
-      SELECT id FROM token WHERE id = ${p.id}
-      UNION SELECT t.id FROM token t JOIN line ON t.parent_id = line.id)
+    WITH RECURSIVE ${line(p)}
     UPDATE token t SET revoked_at = ${p.now} FROM line
     WHERE t.id = line.id AND t.revoked_at IS NULL AND (${p.itself} OR t.id <> ${p.id}) RETURNING t.id`,
 })
 
 /**
- * Takes back invitations to the roles that were sent with a token or one that descends from it, ended ones too, and by
- * the person where one is named.
+ * Withdraws open invitations to the roles that were sent with a token of the line (revoked or not), with one that such a
+ * token replaced, or by the person, if given.
  */
 export const withdrawInvitations = statement('tokens.withdrawInvitations', {
   reason: 'not in Prisma',
   in: { id: text(), userId: optional(text()), roles: textArray() },
   out: { id: text() },
   sql: (p) => `
-    WITH RECURSIVE line AS (
-      SELECT id, account_id FROM token WHERE id = ${p.id}
-      UNION SELECT t.id, t.account_id FROM token t JOIN line ON t.parent_id = line.id)
-    DELETE FROM invitation i WHERE i.account_id IN (SELECT account_id FROM line)
+    WITH RECURSIVE ${line({ id: p.id })},
+    sender AS (SELECT id FROM line UNION SELECT t.replaces_id FROM token t JOIN sender USING (id))
+    DELETE FROM invitation i WHERE i.account_id = (SELECT account_id FROM token WHERE id = ${p.id})
       AND i.accepted_at IS NULL AND i.role = ANY(${p.roles})
-      AND (i.invited_by = ${p.userId} OR i.invited_by IN (SELECT id FROM line))
+      AND (i.invited_by = ${p.userId} OR i.invited_by IN (SELECT id FROM sender))
     RETURNING i.id`,
 })
 
-/** One time of use for each token, `times` in the order of `ids`; a later time that is there already stays. */
+/** Sets when tokens were last used, `times` in the order of `ids`; never moves a time back. */
 export const updateLastUses = statement('tokens.last_uses', {
   reason: 'not in Prisma',
   in: { ids: textArray(), times: textArray() },
@@ -72,8 +103,8 @@ export const updateLastUses = statement('tokens.last_uses', {
 })
 
 /**
- * Which of the tokens are still accepted. One parameter for any number of them: Prisma has one for each, and so
- * another text to prepare for every number of open streams.
+ * Which of the tokens are still accepted. One parameter for any number of tokens: Prisma has one for each, and so another
+ * text to prepare for every number of open streams.
  */
 export const selectLiveTokens = statement('tokens.live', {
   reason: 'not in Prisma',
@@ -111,8 +142,8 @@ export const selectTokens = statement('tokens.by_hash', {
 })
 
 /**
- * Those that nobody made another with, or whose children are gone: a parent takes its children along. Those of a dead
- * token are dead too, and go in an earlier batch.
+ * Deletes tokens that ended before a time and have neither children nor tokens they created: revoking them must still find
+ * those. A chain goes from its end, batch by batch.
  */
 export const deleteEndedTokens = statement('tokens.forget', {
   reason: 'not in Prisma',
@@ -122,6 +153,36 @@ export const deleteEndedTokens = statement('tokens.forget', {
     DELETE FROM token WHERE id IN (
       SELECT t.id FROM token t WHERE LEAST(t.revoked_at, t.expires_at) < ${p.before}
         AND NOT EXISTS (SELECT 1 FROM token c WHERE c.parent_id = t.id)
+        AND NOT EXISTS (SELECT 1 FROM token c WHERE c.creator_id = t.id)
       ORDER BY LEAST(t.revoked_at, t.expires_at) LIMIT ${p.limit})
     RETURNING id`,
+})
+
+/**
+ * Deletes revoked tokens of an account beyond its quota, a thousand at most, and withdraws the open invitations they sent.
+ * Those that a live token came from stay, because whoever revokes one ends that token; then the newest, whose callers are
+ * told. Returns the quota if more than that have to stay.
+ */
+export const forgetRevoked = statement('tokens.forgetRevoked', {
+  reason: 'not in Prisma',
+  in: { accountId: text() },
+  out: { max: int8() },
+  sql: (p) => `
+    WITH RECURSIVE source AS (
+      SELECT id, parent_id, creator_id, lineage_id FROM token
+      WHERE account_id = ${p.accountId} AND NOT hidden AND revoked_at IS NULL
+      UNION SELECT t.id, t.parent_id, t.creator_id, t.lineage_id
+      FROM source s JOIN token t ON t.id = ANY (ARRAY[s.parent_id, s.creator_id, s.lineage_id])),
+    quota AS (SELECT account_limit(${p.accountId}, 'revokedTokens') AS max),
+    surplus AS (
+      SELECT t.id, s.id IS NOT NULL AS is_source FROM token t LEFT JOIN source s USING (id)
+      WHERE t.account_id = ${p.accountId} AND NOT t.hidden AND t.revoked_at IS NOT NULL
+        AND (SELECT max FROM quota) IS NOT NULL
+      ORDER BY is_source DESC, t.revoked_at DESC OFFSET (SELECT max FROM quota)),
+    forgotten AS (
+      DELETE FROM token WHERE id IN (SELECT id FROM surplus WHERE NOT is_source LIMIT 1000) RETURNING id),
+    withdrawn AS (
+      DELETE FROM invitation WHERE account_id = ${p.accountId} AND accepted_at IS NULL
+        AND invited_by IN (SELECT id FROM forgotten))
+    SELECT max FROM quota WHERE EXISTS (SELECT 1 FROM surplus WHERE is_source)`,
 })

@@ -34,13 +34,19 @@ async function* bounded(chunks: AsyncIterable<Buffer>, mostBytes: number, refusa
 }
 
 /** As many bytes an archive can have whose files have so many. */
-export const mostPackedBytes = (fileBytes: number) => fileBytes + overheadBytes
+const mostPackedBytes = (fileBytes: number) => fileBytes + overheadBytes
+
+const tooLarge = (fileBytes: number) =>
+  new Fault('body_too_large', `The archive has more than ${mostPackedBytes(fileBytes)} bytes.`)
+
+/** Before a byte of it is read; 0 where the length is unknown. */
+export function refuseLarge(length: number, fileBytes: number): void {
+  if (length > mostPackedBytes(fileBytes)) throw tooLarge(fileBytes)
+}
 
 /** Writes the body to the file; refuses more than files of so many bytes need. */
 export async function spool(body: AsyncIterable<Buffer>, path: string, fileBytes: number): Promise<void> {
-  const mostBytes = mostPackedBytes(fileBytes)
-  const tooLarge = () => new Fault('body_too_large', `The archive has more than ${mostBytes} bytes.`)
-  const stream = Readable.from(bounded(body, mostBytes, tooLarge))
+  const stream = Readable.from(bounded(body, mostPackedBytes(fileBytes), () => tooLarge(fileBytes)))
   await pipeline(stream, createWriteStream(path, { flags: 'wx', mode: 0o600 }))
 }
 

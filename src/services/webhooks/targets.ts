@@ -1,6 +1,5 @@
 // Where a webhook may point: the rules on its URL. Addresses are checked again after names are resolved.
-import { isIP } from 'node:net'
-import { isPublicAddress } from '../../platform/public-address.ts'
+import { hostRefusal } from '../../platform/public-address.ts'
 
 export type TargetRules = { production: boolean; webhookAllowPrivate: boolean }
 
@@ -15,10 +14,5 @@ export function targetRefusal(text: string, rules: TargetRules): string | null {
     return 'must not hold credentials'
   }
   if (text.includes('#')) return 'must not have a fragment'
-  if (rules.webhookAllowPrivate) return null
-  // URL has already turned 0x7f.1, 2130706433 and the like into dotted decimals.
-  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '')
-  const local = host === 'localhost' || host.endsWith('.localhost')
-  if (local || (isIP(host) !== 0 && !isPublicAddress(host))) return 'must not point to a private or local address'
-  return null
+  return rules.webhookAllowPrivate ? null : hostRefusal(url.hostname)
 }

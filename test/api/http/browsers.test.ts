@@ -34,7 +34,14 @@ describe('a page of another origin', () => {
       expect([statusCode, body]).toEqual([204, ''])
       expect(headers['access-control-allow-origin']).toBe('*')
       expect(headers['access-control-allow-methods']).toContain('PATCH')
-      for (const name of ['Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'Last-Event-ID'])
+      for (const name of [
+        'Authorization',
+        'Content-Range',
+        'Content-Type',
+        'Idempotency-Key',
+        'If-Match',
+        'Last-Event-ID',
+      ])
         expect(headers['access-control-allow-headers']).toContain(name)
       expect(headers['access-control-allow-credentials']).toBeUndefined()
     }
@@ -45,7 +52,7 @@ describe('a page of another origin', () => {
       const { headers } = await api.call('GET', '/projects', { headers: { origin }, token })
       expect(headers['access-control-allow-origin']).toBe('*')
       expect(headers['access-control-expose-headers']).toMatch(
-        /ETag.*Link.*Location.*RateLimit.*Retry-After.*X-Request-Id/,
+        /Content-Range.*ETag.*Link.*Location.*RateLimit.*Retry-After.*Upload-Offset.*X-Request-Id/,
       )
     }
     for (const [method, path] of [

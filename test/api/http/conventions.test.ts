@@ -1,7 +1,8 @@
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { statuses } from '../../../src/api/http/problem.ts'
 import { faults } from '../../../src/platform/errors.ts'
-import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
+import { type Answer, type CallOptions, sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
 beforeAll(async () => {
@@ -34,6 +35,99 @@ describe('every answer', () => {
     }
   })
 })
+
+describe('every refusal', () => {
+  const left = /^"(token|address)";r=\d+;t=\d+/
+  const expectWhole = ({ status, headers }: Pick<Answer, 'status' | 'headers'>, expected: number, what: string) => {
+    expect([what, status]).toEqual([what, expected])
+    expect(headers, what).toMatchObject({
+      'content-type': 'application/problem+json',
+      'x-request-id': expect.any(String),
+      'api-version': '2026-11-14',
+      'ratelimit-policy': expect.stringMatching(/^"(token|address)";q=\d+;w=60/),
+      ratelimit: expect.stringMatching(left),
+    })
+  }
+
+  test.each<[string, number, string, string, CallOptions]>([
+    ['malformed JSON', 400, 'POST', '/projects', { body: '{', headers: { 'content-type': 'application/json' } }],
+    ['another version', 400, 'GET', '/projects', { headers: { 'api-version': '2020-01-01' } }],
+    ['a bad cursor', 400, 'GET', '/projects?cursor=x', {}],
+    ['no token', 401, 'GET', '/projects', { token: null }],
+    ['an unknown token', 401, 'GET', '/projects', { token: 'brt_unknown' }],
+    ['no token for an unknown path', 401, 'GET', '/nothing', { token: null }],
+    ['a forwarded request over HTTP', 403, 'GET', '/projects', { headers: { 'x-forwarded-proto': 'http' } }],
+    ['an unknown path', 404, 'GET', '/nothing', {}],
+    ['somebody else’s', 404, 'GET', '/deployments/dpl_none', {}],
+    ['another method', 405, 'DELETE', '/projects', {}],
+    [
+      'a condition that fails',
+      412,
+      'PATCH',
+      '/projects/there',
+      { body: { framework: 'hugo' }, headers: { 'if-match': '"x"' } },
+    ],
+    ['a large body', 413, 'POST', '/projects', { body: { name: 'x'.repeat(66_000) } }],
+    ['another type', 415, 'POST', '/projects', { body: 'x', headers: { 'content-type': 'text/plain' } }],
+    ['a bad field', 422, 'POST', '/projects', { body: { name: '-' } }],
+    ['an unknown parameter', 422, 'GET', '/projects?x=1', {}],
+    ['a malformed address', 400, 'GET', '/projects/%zz', {}],
+  ])('carries the version and the limits: %s', async (what, status, method, path, options) => {
+    if (path.endsWith('/there')) await api.newProject('there').catch(() => {})
+    if (status === 403) {
+      const plain = { remoteAddress: '203.0.113.9', method: 'GET' as const, url: `/api${path}` }
+      const { statusCode, headers } = await api.app.inject(plain)
+      return expectWhole({ status: statusCode, headers: headers as Answer['headers'] }, status, what)
+    }
+    expectWhole(await api.call(method, path, options), status, what)
+  })
+
+  test('carries them when a limit is reached, the server is full, or the token lacks a scope', async () => {
+    const small = await startApi({ RATE_LIMIT_PER_MINUTE: '1', MAX_IN_FLIGHT: '1' })
+    const { body } = await small.call('POST', '/tokens', { body: { name: 'narrow', scopes: ['events:read'] } })
+    expectWhole(await small.call('GET', '/projects'), 429, 'over the limit')
+    expectWhole(await small.call('GET', '/projects', { token: body.secret }), 403, 'no scope')
+    for (let count = 0; count < 60; count++) await small.call('GET', '/projects', { token: null })
+    expectWhole(await small.call('GET', '/projects', { token: null }), 429, 'over the limit of the address')
+    await small.stop()
+  })
+
+  test.each([
+    ['a head that is no HTTP', 400, 'invalid_request', 'nonsense\r\n\r\n'],
+    [
+      'a head that is too large',
+      431,
+      'headers_too_large',
+      `GET /api/projects HTTP/1.1\r\nx: ${'x'.repeat(20_000)}\r\n`,
+    ],
+    ['a malformed address', 400, 'invalid_request', 'GET /api/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'],
+  ])('carries them where no route is reached: %s', async (what, status, code, bytes) => {
+    const text = await rawText(new URL(await api.listen()), bytes)
+    const [head, body] = text.split('\r\n\r\n') as [string, string]
+    const headers = Object.fromEntries(
+      head
+        .toLowerCase()
+        .split('\r\n')
+        .slice(1)
+        .map((line) => line.split(': ')),
+    )
+    expectWhole({ status: Number(head.split(' ')[1]), headers }, status, what)
+    expect(JSON.parse(body)).toMatchObject({ status, code, requestId: headers['x-request-id'] })
+  })
+})
+
+/** What a server sends until it closes. */
+function rawText({ hostname, port }: URL, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(Number(port), hostname, () => socket.write(bytes))
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    socket.on('end', () => resolve(text))
+    socket.on('error', reject)
+  })
+}
 
 describe('a problem', () => {
   test('is problem+json with type, title, status, detail, code and the request id', async () => {

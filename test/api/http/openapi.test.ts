@@ -1,4 +1,5 @@
 // The document that clients are generated from: it has a name for every body, and the tests hold all answers to it.
+import { STATUS_CODES } from 'node:http'
 import { pino } from 'pino'
 import { afterAll, describe, expect, test } from 'vitest'
 import { buildApp } from '../../../src/api/app.ts'
@@ -62,6 +63,16 @@ describe('openapi.yaml', () => {
     }
   })
 
+  test('names a response after its status, and the form or the one operation that it is of', () => {
+    const phrases = Object.values(STATUS_CODES).map((phrase) => phrase!.replaceAll(' ', ''))
+    const own = operations.map(([, { operationId }]) => `${operationId[0].toUpperCase()}${operationId.slice(1)}`)
+    for (const name of Object.keys(document.components.responses)) {
+      const phrase = phrases.filter((one) => name.endsWith(one)).sort((a, b) => b.length - a.length)[0]
+      const of = name.slice(0, name.length - phrase!.length)
+      expect(own.includes(of) || /^(Scoped)?(Account)?(Limited)?$|^(List|Change|Post)$/.test(of), name).toBe(true)
+    }
+  })
+
   test('lists the codes of all problems', () => {
     expect(document.components.schemas.ProblemCode.enum).toEqual(Object.keys(faults))
     const { code } = document.components.schemas.FieldProblem.properties
@@ -104,8 +115,10 @@ describe('openapi.yaml', () => {
 
 describe('an answer in a test', () => {
   const check = createResponseChecker(app)
-  const page = { projects: [], nextCursor: null, hasMore: false }
-  const headers = { 'x-request-id': 'req_1', 'content-type': 'application/json; charset=utf-8' }
+  const page = { projects: [], hasMore: false, nextCursor: null, latestCursor: null }
+  const limits = { 'ratelimit-policy': '"token";q=600;w=60', ratelimit: '"token";r=588;t=17' }
+  const whole = { 'api-version': '2026-11-14', ...limits, 'content-type': 'application/json; charset=utf-8' }
+  const headers = { 'x-request-id': 'req_1', ...whole }
   const answer: Answer = { status: 200, headers, body: page, text: '' }
 
   test('passes when the document has it', () => {
@@ -122,7 +135,8 @@ describe('an answer in a test', () => {
     refused({ headers: { ...headers, 'x-surprise': '1' } }).toThrow('does not declare the header x-surprise')
     refused({ headers: { ...headers, etag: '"x"' } }).toThrow('does not declare the header etag')
     refused({ headers: { ...headers, 'x-surprise': '1' } }, 'HEAD').toThrow('does not declare the header x-surprise')
-    refused({ headers: { 'content-type': headers['content-type'] } }).toThrow('requires the header x-request-id')
+    refused({ headers: whole }).toThrow('requires the header x-request-id')
+    refused({ headers: { ...headers, ratelimit: undefined } }).toThrow('requires the header ratelimit')
     refused({ headers: { ...headers, 'content-type': 'text/html' } }).toThrow('does not declare text/html')
     refused({ body: { ...page, projects: [{}] } }).toThrow('does not match its schema')
     refused({ status: 201 }, 'POST').toThrow('requires the header location')

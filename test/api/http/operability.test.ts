@@ -1,4 +1,5 @@
 import { Writable } from 'node:stream'
+import pg from 'pg'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { buildApp } from '../../../src/api/app.ts'
@@ -43,6 +44,33 @@ test('every request leaves one JSON line with id, route, status, duration and to
   await api.stop()
 })
 
+test('a database that takes no changes still answers reads, is ready for them, and says what it refuses', async () => {
+  const api = await startApi()
+  await api.newProject('p')
+  const admin = new pg.Client(api.databaseUrl)
+  await admin.connect()
+  const { rows } = await admin.query('SELECT current_database() AS name')
+  await admin.query(`ALTER DATABASE "${rows[0].name}" SET default_transaction_read_only = on`)
+  await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+  await admin.end()
+  const ready = await until(async () => {
+    const answer = await api.app.inject({ url: '/readyz' })
+    return answer.json().checks.changes !== 'ok' && answer.json().checks.notifications === 'ok' && answer
+  })
+  expect([ready.statusCode, ready.json().status]).toEqual([200, 'degraded'])
+  expect(ready.json().checks).toMatchObject({ database: 'ok', changes: 'The database takes no changes.' })
+  await until(async () => (await api.call('GET', '/projects/p')).status === 200)
+  const change = () => api.call('POST', '/tickets', { body: { subject: 'one', message: 'two' } })
+  const refused = await until(async () => {
+    const answer = await change()
+    return answer.text.includes('takes no changes') && answer
+  })
+  expect(refused).toMatchObject({ status: 503, body: { code: 'database_unavailable' } })
+  expect(refused.body.detail).toContain('Nothing of the request was stored')
+  await api.stop()
+})
+
 test('a lost database is answered by 503 with Retry-After, and found again without a restart', async () => {
   const database = await createDatabase()
   const link = await openLink(database.url)
@@ -52,6 +80,8 @@ test('a lost database is answered by 503 with Retry-After, and found again witho
   const lost = await api.call('GET', '/projects/p')
   expect(lost).toMatchObject({ status: 503, body: { code: 'database_unavailable' } })
   expect(lost.headers['retry-after']).toBeDefined()
+  // A GET stores nothing, so nothing is said of that.
+  expect(lost.body.detail).toContain('Nothing was changed')
   expect((await api.app.inject({ url: '/healthz' })).statusCode).toBe(200)
   expect((await api.app.inject({ url: '/readyz' })).statusCode).toBe(503)
   await link.mend()

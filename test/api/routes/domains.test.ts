@@ -53,6 +53,7 @@ describe('attaching', () => {
       'verifiedAt',
       'redirectTo',
       'redirectStatus',
+      'takedown',
     ])
     expect(body).toMatchObject({
       name: 'example.com',
@@ -72,7 +73,8 @@ describe('attaching', () => {
       verifiedAt: null,
     })
     const [event] = await eventsOf('example.com')
-    expect(event).toMatchObject({ type: 'domain.created', data: body })
+    const { takedown: _none, ...told } = body
+    expect(event).toMatchObject({ type: 'domain.created', data: told })
     expect(event!.projectId).not.toBeNull()
     const jobs = await api.db.job.findMany({ where: { kind: 'verify', key: await idOf('example.com') } })
     expect(jobs).toHaveLength(1)

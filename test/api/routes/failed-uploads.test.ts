@@ -31,7 +31,7 @@ it('an archive whose deployment is refused is not stored', async () => {
   const content = randomBytes(400)
   for (const limit of ['buildsQueued', 'buildMinutesPerMonth']) {
     const { token } = await uploads.limited({ [limit]: 0 })
-    const answer = await api.call('POST', '/deployments?project=site', {
+    const answer = await api.call('POST', '/deployments/archive?project=site', {
       body: archive([file('a', content)]),
       headers: tar,
       token,
@@ -41,7 +41,7 @@ it('an archive whose deployment is refused is not stored', async () => {
   }
   // Trying it has left nothing behind, and takes none of the room.
   const { token } = await uploads.limited({ buildsQueued: 1 })
-  const made = await api.call('POST', '/deployments?project=site', {
+  const made = await api.call('POST', '/deployments/archive?project=site', {
     body: archive([file('a', content)]),
     headers: tar,
     token,
@@ -55,7 +55,7 @@ it('an archive whose deployment is refused is not stored', async () => {
 it('an archive that the disk has no room for is refused before it comes', async () => {
   const { token } = await uploads.limited({ sourceBytes: 8e15 })
   const headers = { ...tar, 'content-length': '7000000000000000' }
-  const answer = await api.call('POST', '/deployments?project=site', {
+  const answer = await api.call('POST', '/deployments/archive?project=site', {
     body: archive([file('a', randomBytes(9))]),
     headers,
     token,
@@ -74,7 +74,7 @@ it('an archive whose client goes away is no fault of the database', async () => 
   const logged: string[] = []
   const note = (...entry: unknown[]) => void logged.push(String(entry.at(-1)))
   const spies = (['error', 'warn'] as const).map((level) => vi.spyOn(api.deps.log, level).mockImplementation(note))
-  const sent = send('POST', '/deployments?project=site', { ...tar, 'content-length': 1_000_000 })
+  const sent = send('POST', '/deployments/archive?project=site', { ...tar, 'content-length': 1_000_000 })
   sent.write(randomBytes(300_000))
   await until(async () => (await uploads.leftOnDisk()).length > 0)
   sent.destroy()

@@ -184,18 +184,18 @@ test('tickets are found by the words of their subject, and of their own account 
 })
 
 describe('a cursor that is kept', () => {
-  test('is there on the last page too, and finds what is added later', async () => {
+  test('comes with the last page too, and finds what is added later', async () => {
     const { token } = await api.newAccount()
     const list = (query: string) => api.call('GET', `/projects?${query}`, { token })
-    expect((await list('')).body).toEqual({ projects: [], hasMore: false, nextCursor: null })
+    expect((await list('')).body).toEqual({ projects: [], hasMore: false, nextCursor: null, latestCursor: null })
     await api.newProject('a', { token })
     const { body, headers } = await list('limit=1')
-    expect(body).toMatchObject({ hasMore: false, nextCursor: expect.any(String) })
+    expect(body).toMatchObject({ hasMore: false, nextCursor: null, latestCursor: expect.any(String) })
     expect(headers.link).toBeUndefined()
-    const empty = await list(`cursor=${body.nextCursor}`)
-    expect(empty.body).toEqual({ projects: [], hasMore: false, nextCursor: body.nextCursor })
+    const empty = await list(`cursor=${body.latestCursor}`)
+    expect(empty.body).toEqual({ projects: [], hasMore: false, nextCursor: null, latestCursor: body.latestCursor })
     await api.newProject('b', { token })
-    expect((await list(`cursor=${empty.body.nextCursor}`)).body.projects).toMatchObject([{ name: 'b' }])
+    expect((await list(`cursor=${empty.body.latestCursor}`)).body.projects).toMatchObject([{ name: 'b' }])
   })
 
   const polls = async (cursor: string, query = '') => {
@@ -204,7 +204,7 @@ describe('a cursor that is kept', () => {
       const { status, body, text } = await get(`/events?order=asc&limit=2${query}${next && `&cursor=${next}`}`)
       if (status !== 200) throw new Error(text)
       seen.push(...body.events.map(({ id }: { id: string }) => id))
-      next = body.nextCursor
+      next = body.latestCursor
       if (!body.hasMore) return { seen, cursor: next }
     }
   }

@@ -2,7 +2,7 @@ import { createHmac, generateKeyPairSync, type KeyObject, randomUUID, sign } fro
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApi, type TestApi } from '../../helpers/api.ts'
+import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -175,5 +175,53 @@ describe('the trust of a project', () => {
     expect((await put({ scopes: ['deployments:write'] })).body.requiredScope).toBe('deployments:write')
     // Left out, it is what the caller has of the usual ones.
     expect((await put({})).body.scopes).toEqual(['projects:read'])
+  })
+})
+
+describe('without WEBHOOK_ALLOW_PRIVATE, an issuer', () => {
+  let strict: TestApi
+  beforeAll(async () => {
+    strict = await sharedApi()
+    await strict.newProject('strict')
+  })
+  afterAll(() => strict.stop())
+  const put = (address: string) =>
+    strict.call('PUT', '/projects/strict/oidc', { body: { issuer: address, claims: { repository: 'me/site' } } })
+
+  test.each([
+    ['http://localhost:8080', 'https://'],
+    ['http://127.0.0.1:8080', 'https://'],
+    ['http://issuer.example', 'https://'],
+    ['https://localhost', 'private or local'],
+    ['https://ci.localhost.', 'private or local'],
+    ['https://127.0.0.1', 'private or local'],
+    ['https://2130706433', 'private or local'],
+    ['https://10.0.0.7', 'private or local'],
+    ['https://169.254.169.254', 'private or local'],
+    ['https://[::1]:8443', 'private or local'],
+    ['https://[::ffff:10.0.0.7]', 'private or local'],
+    ['https://vm', 'private or local'],
+    ['https://VM.:8443', 'private or local'],
+    ['https://a.internal', 'private or local'],
+    ['https://ci.local', 'private or local'],
+    ['https://ci.home.arpa', 'private or local'],
+    ['https://home.arpa', 'private or local'],
+    ['https://issuer.test', 'private or local'],
+    ['https://issuer.invalid.', 'private or local'],
+  ])('%s is refused', async (address, why) => {
+    const { status, body } = await put(address)
+    expect({ status, at: body.errors?.[0].pointer }).toEqual({ status: 422, at: '#/issuer' })
+    expect(body.errors[0].detail).toContain(why)
+  })
+
+  test('that was trusted before is asked for nothing, and whoever sends its token is told why', async () => {
+    expect((await put('https://issuer.example')).status).toBe(200)
+    await strict.db.oidcTrust.updateMany({ data: { issuer } })
+    asked = []
+    const payload = { token: jwt({ aud: strict.deps.urls.api }), project: 'strict' }
+    const answer = await strict.app.inject({ method: 'POST', url: '/auth/oidc/token', payload })
+    expect(answer.json()).toMatchObject({ status: 403, code: 'oidc_token_refused' })
+    expect(answer.json().detail).toContain(`${issuer} must start with https://`)
+    expect(asked).toEqual([])
   })
 })

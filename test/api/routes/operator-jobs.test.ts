@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newId, timeOf } from '../../../src/platform/ids.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
@@ -18,12 +19,10 @@ test('an operator reads the jobs that were given up, the last first, runs one ag
   // Two of the same millisecond are told apart by their ids.
   await api.db.job.createMany({ data: [failed(2), failed(3), failed(3), { kind: 'reap', payload: {} }] })
   const seen: string[] = []
-  let next = ''
-  for (let more = true; more; ) {
-    const { body } = await ask('GET', `?limit=1${next}`)
+  for (let next: string | null = ''; next !== null; ) {
+    const { body } = await ask('GET', `?limit=1${next && `&cursor=${next}`}`)
     seen.push(...body.jobs.map(({ id }: { id: string }) => id))
-    more = body.hasMore
-    next = `&cursor=${body.nextCursor}`
+    next = body.nextCursor
   }
   const rows = await api.db.job.findMany({ where: { failedAt: { not: null } }, orderBy: { id: 'desc' } })
   expect(seen).toEqual(rows.map(({ id }) => String(id)))
@@ -41,6 +40,73 @@ test('an operator reads the jobs that were given up, the last first, runs one ag
   expect((await ask('DELETE', `/${third}`)).status).toBe(204)
   expect((await ask('GET', '')).body.jobs).toEqual([])
 })
+
+test('a build that was given up is retried as a new deployment of the same commit, unless there is a newer one', async () => {
+  await api.newProject('lost')
+  const { id, projectId } = await api.db.deployment.create({ data: await builtAndLost() })
+  const fail = () =>
+    api.db.job.create({
+      data: {
+        kind: 'build',
+        key: id,
+        payload: { deploymentId: id },
+        attempts: 1,
+        failedAt: new Date(),
+        lastError: 'the worker was lost',
+      },
+    })
+  const answer = await ask('POST', `/${(await fail()).id}/retry`)
+  expect(answer).toMatchObject({ status: 202, body: { kind: 'build', attempts: 0, failedAt: null } })
+  const made = await api.db.deployment.findUniqueOrThrow({ where: { id: answer.body.key } })
+  const failed = await api.db.deployment.findUniqueOrThrow({ where: { id } })
+  const same = ({ projectId, ref, commit, production, source }: typeof made) => ({
+    projectId,
+    ref,
+    commit,
+    production,
+    source,
+  })
+  expect(same(made)).toEqual(same(failed))
+  expect([made.state, failed.state]).toEqual(['BUILDING', 'ERROR'])
+  expect(await api.db.event.count({ where: { subject: made.id, type: 'deployment.created' } })).toBe(1)
+  expect(
+    await api.db.sourceFile.findMany({ where: { deploymentId: made.id }, select: { path: true, present: true } }),
+  ).toEqual([{ path: 'index.html', present: true }])
+  expect(await api.db.job.count({ where: { failedAt: { not: null }, key: id } })).toBe(0)
+  const again = await ask('POST', `/${(await fail()).id}/retry`)
+  expect(again).toMatchObject({ status: 409, body: { code: 'deployment_finished' } })
+  expect(again.body.detail).toContain(made.id)
+  expect(await api.db.deployment.count({ where: { projectId } })).toBe(2)
+})
+
+/** An uploaded deployment whose workers were lost. */
+async function builtAndLost() {
+  const { id: projectId, accountId } = await api.db.project.findFirstOrThrow({ where: { name: 'lost' } })
+  const file = {
+    path: 'index.html',
+    accountId,
+    projectId,
+    sha256: 'a'.repeat(64),
+    size: 4,
+    mode: 0o100644,
+    present: true,
+  }
+  const id = newId('dpl')
+  return {
+    ...{
+      id,
+      accountId,
+      projectId,
+      label: 'lost-abc',
+      ref: 'main',
+      commit: 'c'.repeat(40),
+      production: true,
+      createdAt: timeOf(id),
+    },
+    ...{ state: 'ERROR', errorCode: 'worker_lost', errorMessage: '', region: api.config.region, source: 'upload' },
+    upload: { create: { accountId, projectId, prebuilt: false, missing: 0, newBytes: 4, files: { create: [file] } } },
+  }
+}
 
 test('a job that has not failed is nobody’s to run again or discard', async () => {
   const { id } = await api.db.job.create({ data: { kind: 'reap', payload: {} } })

@@ -43,7 +43,8 @@ test('an operator reads the nodes page by page, newest first, each with its stat
       },
     ],
     hasMore: false,
-    nextCursor: expect.any(String),
+    nextCursor: null,
+    latestCursor: null,
   })
 })
 

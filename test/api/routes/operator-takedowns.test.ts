@@ -78,6 +78,14 @@ describe('a takedown', () => {
     for (const path of ['/projects/whole', '/domains/whole.example.test']) {
       expect((await api.call('GET', path)).body.takedown.reason).toBe('phishing')
     }
+    // A new domain of it, and one that is asked about, are told of at once.
+    const attach = { body: { project: 'whole', name: 'more.example.test' } }
+    for (const answer of [
+      await api.call('POST', '/domains', attach),
+      await api.call('POST', '/domains/more.example.test/verify'),
+    ]) {
+      expect(answer.body.takedown, answer.text).toMatchObject({ reason: 'phishing' })
+    }
     await desk('DELETE', `/${body.id}`)
   })
 

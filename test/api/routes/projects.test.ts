@@ -16,7 +16,7 @@ describe('creating a project', () => {
     expect(headers.location).toBe('/api/projects/site')
     expect(Object.keys(body)).toEqual([
       ...['id', 'name', 'framework', 'repo', 'region', 'productionUrl'],
-      ...['settings', 'createdAt', 'updatedAt', 'pinned'],
+      ...['settings', 'createdAt', 'updatedAt', 'pinned', 'formerNames', 'takedown'],
     ])
     expect(body.id).toMatch(/^prj_[0-9a-z]{24}$/)
     expect(body).toMatchObject({ name: 'site', framework: 'auto', repo: 'acme/site', region: 'local-1' })
@@ -27,8 +27,9 @@ describe('creating a project', () => {
       installCommand: null,
       buildCommand: null,
       outputDirectory: null,
-      spaFallback: false,
+      spaFallback: null,
       cleanUrls: true,
+      publishAnyway: false,
       autoDeploy: true,
       hsts: false,
       buildNetwork: 'public',
@@ -102,14 +103,32 @@ describe('reading and changing a project', () => {
   test('changes what is sent and leaves the rest', async () => {
     const before = (await api.call('GET', '/projects/site')).body
     const change = { framework: 'vite', settings: { spaFallback: true, hsts: true, buildCommand: 'npm run build' } }
-    const { status, body } = await api.call('PATCH', '/projects/site', { body: change })
+    const { status, body, headers: sent } = await api.call('PATCH', '/projects/site', { body: change })
+    const { etag } = sent
     expect(status).toBe(200)
     expect(body).toEqual({
       ...before,
       framework: 'vite',
       settings: { ...before.settings, ...change.settings },
       updatedAt: body.updatedAt,
+      changes: [
+        { field: 'framework', appliesTo: 'next deployment' },
+        { field: 'settings.buildCommand', appliesTo: 'next deployment' },
+        { field: 'settings.spaFallback', appliesTo: 'now' },
+        { field: 'settings.hsts', appliesTo: 'now' },
+      ],
     })
+    // Read again, it is the same version without the changes.
+    const { headers, body: read } = await api.call('GET', '/projects/site')
+    expect([read.changes, headers.etag]).toEqual([undefined, etag])
+    const same = await api.call('PATCH', '/projects/site', { body: change })
+    expect(same.body.changes).toEqual([])
+    for (const spaFallback of [false, null, true]) {
+      const { body } = await api.call('PATCH', '/projects/site', { body: { settings: { spaFallback } } })
+      expect(body.settings.spaFallback).toBe(spaFallback)
+      const { projects } = (await api.call('GET', '/projects')).body
+      expect(projects.find(({ name }: { name: string }) => name === 'site').settings).toEqual(body.settings)
+    }
     const { body: reset } = await api.call('PATCH', '/projects/site', { body: { settings: { buildCommand: null } } })
     expect(reset.settings.buildCommand).toBeNull()
   })
@@ -131,8 +150,8 @@ describe('reading and changing a project', () => {
     }
   })
 
-  test('never changes the name or the address', async () => {
-    for (const body of [{ name: 'other' }, { productionUrl: 'http://x' }, {}]) {
+  test('never changes the address', async () => {
+    for (const body of [{ productionUrl: 'http://x' }, {}]) {
       expect((await api.call('PATCH', '/projects/site', { body })).status).toBe(422)
     }
   })

@@ -137,7 +137,15 @@ describe('a token of some names and types', () => {
     }
     expect(open.sort()).toEqual([
       ...['changeDnsRecord', 'changeDnsRecords', 'createDnsRecord', 'createToken', 'deleteDnsRecord'],
-      ...['deleteDnsRrset', 'getCurrentToken', 'getDnsRecord', 'getDnsRrset', 'getDnssec', 'getZoneStatus'],
+      ...[
+        'deleteDnsRrset',
+        'getCurrentToken',
+        'getDnsRecord',
+        'getDnsRrset',
+        'getDnssec',
+        'getForeignKeys',
+        'getZoneStatus',
+      ],
       ...['listDnsRecords', 'listDnsRrsets', 'putDnsRrset'],
     ])
     expect(await api.call('POST', '/dns/mine.com/keys', { token, body: { name: 'k' } })).toMatchObject(limited)

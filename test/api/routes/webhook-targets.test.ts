@@ -42,6 +42,8 @@ test.each([
   ['localhost in capitals with a port', 'http://LOCALHOST:3000'],
   ['localhost with a final dot', 'https://localhost./'],
   ['a name below localhost', 'https://app.localhost/'],
+  ['a name without a dot', 'https://vm/hook'],
+  ['a name of private networks', 'https://a.internal/hook'],
   ['loopback', 'https://127.0.0.1/'],
   ['loopback with a final dot', 'https://127.0.0.1./'],
   ['loopback in short', 'https://127.1/'],

@@ -320,6 +320,23 @@ old  APL 1:192.0.2.0/24
     expect(file.length).toBeLessThan(lines.join('\n').length + 10_000 * ' IN'.length + 1_000)
   })
 
+  test('the first import of a zone takes few statements, of which four hold it', async () => {
+    const zone = await newZone()
+    const query = vi.spyOn(pg.Client.prototype, 'query')
+    const { body } = await put(zone, 'a 300 A 192.0.2.1\nb 300 A 192.0.2.2')
+    const texts = (query.mock.calls as unknown as [string | { text: string }][]).map(([asked]) =>
+      typeof asked === 'string' ? asked : asked.text,
+    )
+    query.mockRestore()
+    expect(body).toMatchObject({ created: 2, serial: 2 })
+    const lock = texts.findIndex((text) => /FROM domain d.*FOR NO KEY UPDATE/s.test(text))
+    expect(texts.slice(lock)).toHaveLength(4)
+    expect(texts.length).toBeLessThanOrEqual(8)
+    // The event names the serial that the zone has.
+    const event = await api.db.event.findFirstOrThrow({ where: { subject: zone, type: 'dns.zone.imported' } })
+    expect(event.data).toMatchObject({ created: 2, serial: 2 })
+  })
+
   test('10,000 records are imported by a few statements, and again without a change', async () => {
     const zone = await newZone()
     const lines = Array.from({ length: 10_000 }, (_, n) => `h${n} 300 A 192.0.${n >> 8}.${n & 255}`)
@@ -359,6 +376,11 @@ describe('status', () => {
         { name: 'ns2.berth.test', serial: null, current: false, error: 'refused' },
       ],
     })
+    const notify = ['192.0.2.53']
+    await api.call('POST', `/dns/${zone}/keys`, { body: { name: 'own', purpose: 'transfer', notify } })
+    const own = (await api.call('GET', `/dns/${zone}/zone/status`)).body.secondaries
+    const unknown = { serial: null, behind: null, error: null, reason: null, since: null, checkedAt: null }
+    expect(own).toEqual([{ address: '192.0.2.53:53', current: false, ...unknown }])
     respond = (query) => soaAnswer(query, 1)
     const behind = await api.call('GET', `/dns/${zone}/zone/status`)
     expect(behind.body.nameservers[0]).toMatchObject({ serial: 1, current: false, error: 'behind', since: null })

@@ -14,7 +14,7 @@ const publicKey = Buffer.from(
 
 test('the tag and the digest of the key in RFC 6605', () => {
   expect(keyTagOf(dnskeyRdata(publicKey))).toBe(55648)
-  expect(dsRdata(wireName('example.net'), 55648, publicKey).toString('hex')).toBe(
+  expect(dsRdata(wireName('example.net'), dnskeyRdata(publicKey)).toString('hex')).toBe(
     'd9600d02b4c8c1fe2e7477127b27115656ad6256f424625bf5c1e2770ce6d6e37df61d17',
   )
 })

@@ -131,9 +131,40 @@ describe('a repository', () => {
 describe.concurrent('every failure ends in ERROR with its reason', () => {
   test('a command that fails: build_failed, with its output in the log', async () => {
     const { id, deployment } = await deployed('fails', { 'package.json': scripts({ build: 'echo oh no >&2; exit 3' }) })
-    expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'build_failed' } })
-    expect(deployment.error.message).toContain('3')
-    expect(await platform.log(id)).toContain('build: oh no')
+    const message = 'npm run build exited with 3. It last printed: oh no'
+    expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'build_failed', message } })
+    const log = await platform.log(id)
+    expect(log).toContain('build: oh no')
+    expect(log.split('\n')[deployment.error.logLine - 1]).toBe('build: oh no')
+  })
+
+  test('a command whose tool is known: the line that matters, masked, with its place in the log', async () => {
+    const printed = "src/x.ts(3,5): error TS2322: Type 'hunter2hunter2' is wrong."
+    const build = `echo Building; echo "${printed}"; echo Found 1 error; exit 2`
+    await platform.project('types', { 'package.json': scripts({ build }) })
+    await platform.api.call('PUT', '/projects/types/env/KEY', { body: { value: 'hunter2hunter2', target: 'all' } })
+    const id = await platform.deploy('types')
+    const { error } = await platform.settled(id)
+    const line = "src/x.ts(3,5): error TS2322: Type '***' is wrong."
+    expect(error).toMatchObject({ code: 'build_failed', message: `npm run build exited with 2: ${line}` })
+    expect(error.excerpt).toMatch(/Building\nsrc\/x\.ts.*\nFound 1 error$/)
+    expect((await platform.log(id)).split('\n')[error.logLine - 1]).toBe(`build: ${line}`)
+    // A stream opened behind the line before begins with it.
+    const headers = { accept: 'text/event-stream', 'last-event-id': String(error.logLine - 1) }
+    const { text } = await platform.api.call('GET', `/deployments/${id}/logs`, { headers })
+    expect(text.split('\n').find((line) => line.startsWith('data: '))).toContain('error TS2322')
+  })
+
+  test('a host that is not there: its name, and buildNetwork only if that is what blocks it', async () => {
+    const build = 'echo "curl: (6) Could not resolve host: api.example.com" >&2; exit 6'
+    const files = { 'package.json': scripts({ build }) }
+    const [open, closed] = await Promise.all([
+      deployed('unreachable', files),
+      deployed('unreachable-closed', files, { settings: { buildNetwork: 'none' } }),
+    ])
+    expect(open.deployment.error.message).toMatch(/api\.example\.com could not be reached: check its name/)
+    expect(open.deployment.error.message).not.toContain('buildNetwork')
+    expect(closed.deployment.error.message).toMatch(/api\.example\.com could not be reached: buildNetwork .* is none/)
   })
 
   test('an output directory that is not there: output_missing', async () => {
@@ -218,25 +249,6 @@ describe.concurrent('the log', () => {
     expect((await platform.api.call('GET', `/deployments/${id}`)).body.state).toBe('BUILDING')
     await platform.api.call('POST', `/deployments/${id}/cancel`)
     await platform.settled(id)
-  })
-
-  test('that runs away is cut at 10 MB and says so', async () => {
-    const build = 'head -c 12000000 /dev/zero | tr "\\0" x | fold -w 2000; mkdir dist; touch dist/x'
-    const { id, deployment } = await deployed('chatty', { 'package.json': scripts({ build }) })
-    expect(deployment.state).toBe('READY')
-    const last = await platform.api.db.logLine.findMany({ where: { deploymentId: id, text: { contains: '10 MB' } } })
-    expect(last).toHaveLength(1)
-  })
-
-  test('of blank lines is cut at 100,000 and says so', async () => {
-    const settings = { buildCommand: "yes '' | head -n 150000; mkdir dist; touch dist/x", buildNetwork: 'none' }
-    const { id, deployment } = await deployed('blank', { x: '' }, { settings })
-    expect(deployment.state).toBe('READY')
-    expect(await platform.api.db.logLine.count({ where: { deploymentId: id } })).toBeLessThanOrEqual(100_001)
-    const last = await platform.api.db.logLine.findMany({
-      where: { deploymentId: id, text: { contains: '100000 lines' } },
-    })
-    expect(last).toHaveLength(1)
   })
 })
 

@@ -48,12 +48,26 @@ describe('a project without settings', () => {
       output: 'www',
       kind: 'files',
       startCommand: null,
+      spaFallback: false,
       because: ['There is vite.config.js.', 'Vite writes to www.'],
     })
     expect(await platform.file(id, 'index.html')).toBe('built\n')
     expect(await platform.log(id)).toContain(
       'clone: Detected Vite (files): There is vite.config.js. Vite writes to www.',
     )
+  })
+
+  test('that is a single-page app says so, unless it brings a page for what is not there', async () => {
+    const build = 'mkdir -p dist && echo page > dist/index.html'
+    const files = { 'package.json': scripts({ build }) }
+    const { id, deployment } = await deployed('vue-site', files, { framework: 'vue' })
+    expect(deployment).toMatchObject({ state: 'READY', detected: { spaFallback: true } })
+    expect((await platform.artifacts.read(id))?.spaFallback).toBe(true)
+    const withPage = { 'package.json': scripts({ build: `${build} && echo no > dist/404.html` }) }
+    const other = await deployed('vue-pages', withPage, { framework: 'vue' })
+    expect(other.deployment).toMatchObject({ state: 'READY', detected: { spaFallback: false } })
+    expect(other.deployment.detected.because.at(-1)).toContain('a page for unknown paths')
+    expect((await platform.artifacts.read(other.id))?.spaFallback).toBe(false)
   })
 
   test('that is a server is started by the command that was detected, and counts as one', async () => {

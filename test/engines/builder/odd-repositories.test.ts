@@ -41,12 +41,14 @@ describe('a repository that is not what it seems', () => {
     ])
   })
 
-  test('whose install fails for a known reason is told what helps, and nothing of what was printed', async () => {
-    const installCommand = 'echo " ERR_PNPM_OUTDATED_LOCKFILE  hunter2-is-printed" && exit 1'
+  test('whose install fails for a known reason is told what was printed, and what helps', async () => {
+    const installCommand = 'echo " ERR_PNPM_OUTDATED_LOCKFILE  Cannot install." && exit 1'
     const files = { 'package.json': json({ scripts: { build: 'true' } }) }
     const { deployment } = await deployed('outdated', files, { settings: { installCommand } })
     expect(deployment.error.code).toBe('install_failed')
-    expect(deployment.error.message).toContain('pnpm-lock.yaml does not fit package.json: run pnpm install')
+    expect(deployment.error.message).toMatch(
+      / exited with 1: ERR_PNPM_OUTDATED_LOCKFILE {2}Cannot install\. pnpm-lock\.yaml does not fit package\.json: run pnpm install/,
+    )
   })
 
   test('whose server has its own modules is published without the others', async () => {

@@ -17,7 +17,7 @@ const workers = new Map<number, ChildProcess>()
 beforeAll(async () => {
   platform = await startPlatform({}, false)
   // Those that the tests kill, and the last. Side by side, since a start takes seconds.
-  for (let count = 0; count < 6; count++) startWorkerProcess()
+  for (let count = 0; count < 7; count++) startWorkerProcess()
 })
 afterAll(async () => {
   for (const child of workers.values()) child.kill('SIGKILL')
@@ -134,7 +134,7 @@ test('a worker that has not heard that it lost its build publishes nothing', asy
   await until(() => !existsSync(workDirectory(id)))
   expect((await db.deployment.findUniqueOrThrow({ where: { id } })).state).toBe('BUILDING')
   expect(await platform.artifacts.read(id)).toBeNull()
-  await db.job.updateMany({ where, data: { lockedBy: null, lockedUntil: null, attempts: 0 } })
+  await db.job.updateMany({ where, data: { lockedBy: null, lockedUntil: null, attempts: 0, losses: 0 } })
   expect(await platform.settled(id)).toMatchObject({ state: 'READY' })
 })
 
@@ -161,17 +161,28 @@ test('a repair whose worker dies is made by another, and nothing is left of the 
   expect((await readdir(join(config.dataDir, 'builds'))).filter((name) => name.startsWith(id))).toEqual([])
 })
 
-test('a build that loses its second worker too ends in ERROR worker_lost', async () => {
+test('a build that keeps losing its workers is built once more after each, and ends in ERROR worker_lost at last', async () => {
+  const { db } = platform.api
   const build = uniqueSleep()
   await platform.project('doomed', { 'package.json': scripts({ build }) })
   const id = await platform.deploy('doomed')
-  for (let i = 0; i < 2; i++) {
-    await until(() => running(build))
+  const where = { kind: 'build', key: id }
+  for (let losses = 0; losses < 2; losses++) {
+    await until(() => running(build), 90_000)
+    expect(await db.job.findFirstOrThrow({ where })).toMatchObject({ losses, failures: 0, failedAt: null })
     await killWorkerOf(id)
     await until(() => !running(build))
     await endLease()
   }
-  expect(await platform.settled(id)).toMatchObject({ state: 'ERROR', error: { code: 'worker_lost' } })
+  await until(() => running(build), 90_000)
+  // As if it had lost some more.
+  await db.job.updateMany({ where, data: { losses: 5, attempts: 6 } })
+  await killWorkerOf(id)
+  await until(() => !running(build))
+  await endLease()
+  const settled = await platform.settled(id)
+  expect(settled).toMatchObject({ state: 'ERROR', error: { code: 'worker_lost' } })
+  expect(JSON.stringify(settled)).toContain('6 times in a row')
   const [last] = workers.values()
   last!.kill('SIGTERM')
   expect((await once(last!, 'exit'))[0]).toBe(0)

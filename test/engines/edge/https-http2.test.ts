@@ -5,7 +5,7 @@ import { type ClientHttp2Session, constants } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createServers, type Servers } from '../../../src/engines/servers/servers.ts'
 import { createArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { createSandbox, type Sandbox } from '../../../src/sandbox/sandbox.ts'
@@ -13,6 +13,7 @@ import { changeProject } from '../../../src/services/projects/projects.ts'
 import { closed } from '../../helpers/closed.ts'
 import { until } from '../../helpers/until.ts'
 import { directly } from '../servers/direct.ts'
+import { frame, openRaw, postHead } from './frames.ts'
 import { ask, type HttpsWorld, startHttpsWorld } from './https-world.ts'
 
 const large = randomBytes(3_000_000)
@@ -22,6 +23,7 @@ let files: ClientHttp2Session
 let server: ClientHttp2Session
 let sandbox: Sandbox
 let servers: Servers
+let projects: ReturnType<typeof directly>
 let directory: string
 
 beforeAll(async () => {
@@ -37,7 +39,8 @@ beforeAll(async () => {
     writeLog: async () => {},
   })
   // The edge reads what is deployed from where the servers have it.
-  world = await startHttpsWorld({ servers: directly(servers), artifacts, log })
+  projects = directly(servers)
+  world = await startHttpsWorld({ servers: projects, artifacts, log })
   await world.site('files', {
     'index.html': `<h1>hello</h1>${'<p>text</p>'.repeat(500)}`,
     'large.bin': large,
@@ -209,6 +212,34 @@ describe('a server behind HTTP/2', () => {
     const [headers] = await once(events, 'response')
     expect(headers[':status']).toBe(200)
     events.close()
+  })
+
+  test('gets no requests that were reset before their turn', async () => {
+    const proxied = vi.spyOn(projects, 'proxy')
+    const reset = Buffer.alloc(4, 0)
+    const { socket, goaways } = await openRaw(
+      world,
+      Array.from({ length: 500 }, (_, n) => [frame(1, 5, 2 * n + 1, postHead), frame(3, 0, 2 * n + 1, reset)]).flat(),
+    )
+    socket.write(frame(6, 0, 0, Buffer.alloc(8)))
+    socket.end()
+    await closed(socket)
+    expect(goaways()).toEqual([])
+    expect(proxied.mock.calls.length).toBeLessThan(100)
+    proxied.mockRestore()
+    const answers = await Promise.all(Array.from({ length: 120 }, () => ask(server, { ':path': '/' })))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+  })
+
+  test('gets no flood of tiny frames: the session ends, and the visitor is told to calm down', async () => {
+    const tiny = frame(0, 0, 1, Buffer.from('x'))
+    const { socket, goaways } = await openRaw(world, [
+      frame(1, 4, 1, postHead),
+      ...Array.from({ length: 60_000 }, () => tiny),
+    ])
+    await closed(socket)
+    expect(goaways()).toContain(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    expect((await ask(server, { ':path': '/' })).status).toBe(200)
   })
 
   test('is left when the visitor leaves', async () => {

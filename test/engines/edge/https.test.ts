@@ -1,7 +1,8 @@
 import { connect as connectTcp } from 'node:net'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { Budget } from '../../../src/platform/budget.ts'
 import { closed } from '../../helpers/closed.ts'
 import { postgresUrl } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
@@ -71,6 +72,17 @@ describe('a client', () => {
     const second = await world.handshake('shop.test', { maxVersion: 'TLSv1.2', session })
     expect(second.isSessionReused()).toBe(true)
     second.destroy()
+  })
+
+  test('who sends its requests without waiting for a response has one of them handled in a turn', async () => {
+    const later = vi.spyOn(Budget.prototype, 'later')
+    const socket = await world.handshake('shop.test')
+    const answer = socket.toArray()
+    const get = 'GET / HTTP/1.1\r\nHost: shop.test\r\n'
+    socket.write(`${`${get}\r\n`.repeat(100)}${get}Connection: close\r\n\r\n`)
+    expect(String(Buffer.concat(await answer)).match(/\nshop/g)).toHaveLength(101)
+    expect(later.mock.calls.length).toBeGreaterThanOrEqual(100)
+    later.mockRestore()
   })
 
   test('who breaks a handshake off, or talks nonsense or plain HTTP, harms nobody', async () => {

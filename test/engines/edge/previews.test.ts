@@ -145,7 +145,7 @@ test('who sends the right password again and again takes no time of others: it i
       return hasher.verify(password, hash)
     },
   }
-  const respond = { file() {}, redirect() {}, page() {} }
+  const respond = { file() {}, redirect() {}, page() {}, failure() {} }
   const previews = createPreviews({ vault, respond, count() {}, hasher: counting })
   const gate = { kind: 'password' as const, passwordHash: await hasher.hash('open sesame'), version: 1 }
   const found = { projectId: 'prj_1', target: null, hsts: false, barred: false, gate, pins: null }

@@ -10,7 +10,7 @@ function siteOf(paths: string[], settings: Partial<Manifest> = {}, redirects = '
   const site = buildSite('dpl_1', manifest, { redirects: parseRedirects(redirects).rules, headers: [] })
   /** `about.html`, `404 404.html`, `308 /about`, or nothing. */
   return (path: string, query = '', language?: string) => {
-    const found = resolve(site, path, query, language)
+    const found = resolve(site, path, query, { language, asApp: manifest.spaFallback })
     if (!found) return 'nothing'
     if (found.kind === 'redirect') return `${found.status} ${found.location}`
     return found.status === 200 ? found.path : `${found.status} ${found.path}`

@@ -43,7 +43,7 @@ test('10,000 deployments and 10,000 domains are loaded by a few queries and held
   const queries = vi.spyOn(pg.Pool.prototype, 'query')
   const log = pino({ level: 'silent' })
   const { db, notifications } = world
-  const takeovers = createTakeovers(undefined, log)
+  const takeovers = createTakeovers(undefined, () => {}, log)
   snapshot = await createSnapshot({
     db,
     notifications,
@@ -63,7 +63,7 @@ test('10,000 deployments and 10,000 domains are loaded by a few queries and held
 
 test('a lookup takes as many steps as in a small table, and loading takes linear steps', async () => {
   const rows = await readEdgeHosts(world.db)
-  const takeovers = createTakeovers(undefined, pino({ level: 'silent' }))
+  const takeovers = createTakeovers(undefined, () => {}, pino({ level: 'silent' }))
   const tableOf = (projects: number) => {
     const table = new counting.HostTable('localhost', takeovers)
     table.apply(rows.filter(({ projectId }) => Number(projectId.slice('prj_'.length)) <= projects))

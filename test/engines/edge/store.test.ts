@@ -76,6 +76,27 @@ test('what was seen is served while the store is away, and the rest is a 503', a
   expect(await artifacts.damaged()).toEqual([])
 })
 
+test('a connection that the store resets, before or in the middle of an answer, is a 503 that says when to come back', async () => {
+  const host = await world.site('reset', { 'index.html': 'page', 'large.bin': Buffer.alloc(1 << 20, 'reset ') })
+  const unseen = await world.site('unread', { 'index.html': 'page', 'later.html': 'page' })
+  const ask = async (host: string, path: string, headers: Record<string, string> = {}) => {
+    const answer = await world.get(host, path, headers)
+    return [answer.status, answer.headers['retry-after']]
+  }
+  expect((await world.get(host, '/')).status).toBe(200)
+  // In this order: once no connection gets an answer, the store is left alone for a second.
+  for (const trouble of ['reset halfway', 'reset'] as const) {
+    server.trouble = () => trouble
+    expect(await ask(unseen, '/')).toEqual([503, '5'])
+    expect(await ask(host, '/large.bin')).toEqual([503, '5'])
+    expect(await ask(unseen, '/', { connection: 'upgrade', upgrade: 'websocket' })).toEqual([503, '5'])
+  }
+  server.trouble = null
+  await until(async () => (await world.get(unseen, '/')).status === 200)
+  expect((await world.get(host, '/large.bin')).body.length).toBe(1 << 20)
+  expect(await artifacts.damaged()).toEqual([])
+})
+
 test('what is not what its name says is served from another copy, or not at all', async () => {
   const page = '<p>text</p>\n'.repeat(500)
   const host = await world.site('lies', { 'index.html': page, 'a.txt': 'as it was stored' })

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { type Config, loadConfig } from '../../../src/config.ts'
 import { createEdge, type Edge, type EdgeOptions } from '../../../src/engines/edge/server.ts'
+import { openSwitches } from '../../../src/engines/edge/switches.ts'
 import type { Manifest } from '../../../src/platform/artifacts.ts'
 import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
 import { createArtifacts, type LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
@@ -70,7 +71,9 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
   const db = openDatabase(database.url, 10)
   const notifications = await listen(database.url, log)
   const artifacts = (options.artifacts as LocalArtifacts) ?? createArtifacts(join(directory, 'artifacts'))
-  const edge = createEdge({ config, db, notifications, artifacts, log, ...options })
+  const switches = await openSwitches({ db, urls, edge: { id: 'edge', name: 'edge' }, log })
+  const { shown: onShown } = switches
+  const edge = createEdge({ config, db, notifications, artifacts, log, onShown, ...options })
   const { account } = await createAccount(db, `edge-${randomBytes(4).toString('hex')}`)
   const actor: Actor = { accountId: account.id, tokenId: 'system', scopes: ['*'], projectIds: null }
   const { port, httpsPort } = await edge.listen()
@@ -169,6 +172,7 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
     async stop() {
       agent.destroy()
       await edge.close()
+      await switches.close()
       await notifications.close()
       await closeDatabase(db)
       await database.drop()

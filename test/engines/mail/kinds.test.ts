@@ -285,6 +285,8 @@ describe('an invitation', () => {
     const recipient = 'late@example.com'
     const id = await invite(owner, recipient)
     await until(async () => (await world.api.db.mail.findFirst({ where: { recipient } }))?.reason)
+    // The mail says so before its job does, which would be put off once more.
+    await until(() => world.api.db.job.findFirst({ where: { kind: 'mail', failures: { gt: 0 }, lockedBy: null } }))
     world.mailbox.onRecipient = async () => {}
     await world.api.db.invitation.update({ where: { id }, data: { expiresAt: new Date(0) } })
     await world.api.db.job.updateMany({ where: { kind: 'mail', failedAt: null }, data: { runAt: new Date() } })

@@ -1,10 +1,12 @@
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { createSocket } from 'node:dgram'
-import { afterEach, expect, test } from 'vitest'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, test } from 'vitest'
 import { createCookies } from '../../../src/engines/nameserver/cookies.ts'
 import { createRateLimit } from '../../../src/engines/nameserver/rate-limit.ts'
 import { until } from '../../helpers/until.ts'
-import { askTcp, askUdp, question, readMessage, sendUdp } from './packets.ts'
+import { askTcp, askUdp, question, readMessage, receiveFrom, sendUdp } from './packets.ts'
+import { isMissing } from './transfer/world.ts'
 import { type Served, serveZones } from './zones.ts'
 
 let served: Served | null = null
@@ -85,7 +87,7 @@ async function answered({ port, metric }: Served, packet: () => Buffer, count: n
   const dropped = () => metric('berth_nameserver_dropped_total', { reason: 'rate' })
   const before = await dropped()
   let answers = 0
-  const socket = createSocket('udp4').on('message', () => answers++)
+  const socket = receiveFrom(port, () => answers++)
   for (let sent = 0; sent < count; sent++) socket.send(packet(), port, '127.0.0.1')
   await until(async () => answers + (await dropped()) - before === count)
   socket.close()
@@ -103,6 +105,63 @@ test('who shows a cookie of ours, or comes by TCP, is not limited', async () => 
     expect((await askUdp(served.port, 'www.example.com', 'A', withCookie(cookie))).answer).toHaveLength(1)
     expect((await askTcp(served.port, 'www.example.com', 'A')).answer).toHaveLength(1)
   }
+})
+
+// The first answer uses the limit up.
+async function serveLimited(perSecond = 1): Promise<Served> {
+  served = await serveZones({ rateLimit: { perSecond, slip: 0, isExempt: () => false, now: () => 0 } })
+  served.put('example.com', 'www A 192.0.2.1')
+  for (let used = 0; used < perSecond; used++) await askUdp(served.port, 'www.example.com', 'A')
+  return served
+}
+
+test('over the limit, a client with cookies gets BADCOOKIE and the cookie that its next query is answered with', async () => {
+  const { port, metric } = await serveLimited(3)
+  const other = (await askUdp(port, 'none.example.com', 'A', withCookie(randomBytes(8)))).opt!.options.get(10)!
+  const client = randomBytes(8)
+  const stale = Buffer.concat([client, other.subarray(8)])
+  for (const sent of [client, stale]) {
+    const packet = question('www.example.com', 'A', {
+      edns: 1232,
+      options: [
+        [10, sent],
+        [3, Buffer.alloc(0)],
+      ],
+    })
+    const octets = (await sendUdp(port, packet))!
+    const answer = readMessage(octets)
+    expect(answer).toMatchObject({ rcode: 'BADCOOKIE', tc: false, answer: [] })
+    expect(octets.length).toBeLessThanOrEqual(packet.length + 16)
+    const cookie = answer.opt!.options.get(10)!
+    expect(cookie.subarray(0, 8)).toEqual(client)
+    expect((await askUdp(port, 'www.example.com', 'A', withCookie(cookie))).answer).toHaveLength(1)
+  }
+  expect(await metric('berth_nameserver_queries_total', { rcode: 'BADCOOKIE' })).toBe(2)
+})
+
+test('client cookies from a forged address provoke only so many BADCOOKIE answers', async () => {
+  const limited = await serveLimited(3)
+  expect(await answered(limited, () => question('www.example.com', 'A', withCookie(randomBytes(8))), 10)).toBe(3)
+})
+
+test('below the limit nobody has to have a cookie', async () => {
+  served = await serveZones({ rateLimit: { perSecond: 5, isExempt: () => false, now: () => 0 } })
+  served.put('example.com', 'www A 192.0.2.1')
+  expect((await askUdp(served.port, 'www.example.com', 'A', withCookie(randomBytes(8)))).rcode).toBe('NOERROR')
+  expect((await askUdp(served.port, 'www.example.com', 'A', withCookie(randomBytes(24)))).rcode).toBe('NOERROR')
+})
+
+const run = promisify(execFile)
+describe.each([
+  ['dig', ['+cookie', '+tries=1', '+time=5', '+comments']],
+  ['kdig', ['+cookie', '+retry=0', '+time=5']],
+])('%s', (program, args) => {
+  test.skipIf(isMissing(program))('retries after BADCOOKIE and has its answer', async () => {
+    const { port, metric } = await serveLimited()
+    const { stdout } = await run(program, ['@127.0.0.1', '-p', `${port}`, 'www.example.com', 'A', ...args])
+    expect(stdout).toMatch(/www\.example\.com\.\s+300\s+IN\s+A\s+192\.0\.2\.1/)
+    expect(await metric('berth_nameserver_queries_total', { rcode: 'BADCOOKIE' })).toBe(1)
+  })
 })
 
 test('refusals of forged notices go out only so often over UDP, while what is signed rightly is never held back', async () => {

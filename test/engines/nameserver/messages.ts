@@ -1,6 +1,7 @@
 // DNS answers for tests, read strictly by code that shares nothing with the nameserver's own.
 
 const rcodeNames = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED']
+const extendedNames: Record<number, string> = { 16: 'BADVERS', 23: 'BADCOOKIE' }
 
 export type Rr = { name: string; type: number; ttl: number; data: Buffer }
 export type Message = {
@@ -112,7 +113,7 @@ export function readMessage(message: Buffer): Message {
     tc: (flags & 0x0200) !== 0,
     rd: (flags & 0x0100) !== 0,
     ra: (flags & 0x0080) !== 0,
-    rcode: code === 16 ? 'BADVERS' : (rcodeNames[code] ?? String(code)),
+    rcode: extendedNames[code] ?? rcodeNames[code] ?? String(code),
     question: asked,
     answer: sections[0]!,
     authority: sections[1]!,

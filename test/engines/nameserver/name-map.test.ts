@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { NameMap } from '../../../src/engines/nameserver/name-map.ts'
+import { counted, stepsOf } from '../../helpers/steps/steps.ts'
 
 const filled = (from: number, to: number, map = new NameMap<number>()) => {
   const draft = map.edit()
@@ -55,4 +56,22 @@ test('is the same map after it has grown and shrunk, and shares all but what cha
   ])
   expect([left.shares(large), left.differing(filled(0, 2_000), 1)]).toEqual([false, []])
   expect(large.size).toBe([...large].length)
+})
+
+test('one that is large from the start is never divided while it grows, and is like any other when it is not', async () => {
+  const { NameMap } = await counted<typeof import('../../../src/engines/nameserver/name-map.ts')>(
+    'src/engines/nameserver/name-map.ts',
+  )
+  const draft = NameMap.large<number>().edit()
+  let most = 0
+  for (let number = 0; number < 16_300; number++) draft.set(`name-${number}`, number)
+  for (let number = 16_300; number < 16_500; number++) {
+    most = Math.max(most, await stepsOf(() => draft.set(`name-${number}`, number)))
+  }
+  // One call, and a loop over the characters of a name; a group is copied with its parts.
+  expect(most).toBeLessThan(500)
+  expect(draft.done().size).toBe(16_500)
+  const few = NameMap.large<number>().edit()
+  few.set('name-0', 0)
+  expect(few.done().differing(filled(0, 1, new NameMap()), 1)).toEqual([])
 })

@@ -1,6 +1,6 @@
 // DNS questions for tests, made and sent by code that shares nothing with the nameserver's own.
 import { randomInt } from 'node:crypto'
-import { createSocket } from 'node:dgram'
+import { createSocket, type Socket } from 'node:dgram'
 import { connect } from 'node:net'
 import { type Rr, readMessage } from './messages.ts'
 
@@ -86,17 +86,24 @@ export function question(name: string, type: string | number, options: QuestionO
   return Buffer.concat([...parts, options.trailing ?? Buffer.alloc(0)])
 }
 
+/**
+ * A socket that receives from this port alone. The system gives the numbers of closed sockets to new ones, so what servers
+ * still answer to other tests on this machine arrives here too.
+ */
+export function receiveFrom(port: number, receive: (message: Buffer) => void): Socket {
+  return createSocket('udp4', (message, from) => from.port === port && receive(message))
+}
+
 /** One packet over UDP; null if nothing comes within the time. */
 export function sendUdp(port: number, packet: Buffer, waitMs = 20_000): Promise<Buffer | null> {
   return new Promise((resolve, reject) => {
-    const socket = createSocket('udp4')
+    const socket = receiveFrom(port, (answer) => finish(answer))
     const finish = (answer: Buffer | null) => {
       clearTimeout(timer)
       socket.close()
       resolve(answer)
     }
     const timer = setTimeout(() => finish(null), waitMs)
-    socket.on('message', (answer) => finish(answer))
     socket.on('error', reject)
     socket.send(packet, port, '127.0.0.1')
   })

@@ -1,7 +1,5 @@
-import { createSocket } from 'node:dgram'
-import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { addressesIn, askTcp, askUdp, nameOctets, question, readMessage, sendUdp } from './packets.ts'
+import { addressesIn, askTcp, askUdp, nameOctets, question, readMessage, receiveFrom, sendUdp } from './packets.ts'
 import { type Served, serveZones } from './zones.ts'
 
 let served: Served
@@ -25,13 +23,14 @@ afterAll(() => served.stop())
 
 /** Null when the question that comes behind it is answered first: they are answered in turn. */
 const raw = async (packet: Buffer) => {
-  const socket = createSocket('udp4')
+  const { promise: first, resolve } = Promise.withResolvers<Buffer>()
+  const socket = receiveFrom(served.port, resolve)
   // A packet too short to have a number has another one in any case.
   const id = packet.length < 2 ? 0 : packet.readUInt16BE(0) ^ 0xffff
   const behind = question('www.example.com', 'A', { id })
   socket.send(packet, served.port, '127.0.0.1')
   socket.send(behind, served.port, '127.0.0.1')
-  const [answer] = (await once(socket, 'message')) as [Buffer]
+  const answer = await first
   socket.close()
   return answer.readUInt16BE(0) === id ? null : readMessage(answer)
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import { afterEach, expect, test } from 'vitest'
+import { connect, Socket } from 'node:net'
+import { afterEach, expect, test, vi } from 'vitest'
 import { closed } from '../../helpers/closed.ts'
 import { until } from '../../helpers/until.ts'
 import { framed, question, readMessage, sendTcp } from './packets.ts'
@@ -63,6 +63,19 @@ test('more questions in flight than allowed wait their turn', async () => {
   expect(await sendTcp(served.port, Buffer.concat(packets), 50)).toHaveLength(50)
 })
 
+test('a long answer is written as it was made, not copied behind its length', async () => {
+  await start()
+  const records = Array.from({ length: 500 }, (_, index) => `many A 192.0.${index >> 8}.${index & 255}`)
+  served.put('example.com', records.join('\n'))
+  const write = vi.spyOn(Socket.prototype, 'write')
+  const [answer] = await sendTcp(served.port, framed(question('many.example.com', 'A')), 1)
+  const written = write.mock.calls.map(([chunk]) => chunk.length)
+  write.mockRestore()
+  expect(readMessage(answer!).answer).toHaveLength(500)
+  expect(written).toContain(answer!.length)
+  expect(written).not.toContain(answer!.length + 2)
+})
+
 test('connections that idle, or never finish a message, are closed', async () => {
   await start({ tcp: { idleMs: 200 } })
   await closed(connect(served.port, '127.0.0.1'))
@@ -72,6 +85,42 @@ test('connections that idle, or never finish a message, are closed', async () =>
   const timer = setInterval(() => dripping.write(Buffer.from([1])), 50)
   await closed(dripping)
   clearInterval(timer)
+})
+
+test('a connection is not idle while the server works on its answer', async () => {
+  const other: { closed?: Promise<void> } = {}
+  await start({
+    tcp: { idleMs: 100 },
+    transfers: {
+      async handle({ send, answer }) {
+        // The timeout of one that was opened later is over, and so is that of this one.
+        other.closed = closed(connect(served.port, '127.0.0.1'))
+        await other.closed
+        await send((await answer())!)
+      },
+    },
+  })
+  expect(await sendTcp(served.port, framed(question('example.com', 'AXFR')))).toHaveLength(1)
+})
+
+test('a client that reads no more is closed, which ends the work for it', async () => {
+  let sent = 0
+  const ended = Promise.withResolvers<void>()
+  await start({
+    tcp: { idleMs: 100 },
+    transfers: {
+      async handle({ send, signal }) {
+        for (; !signal!.aborted; sent++) await send(Buffer.alloc(60_000))
+        ended.resolve()
+      },
+    },
+  })
+  const socket = connect(served.port, '127.0.0.1').pause()
+  socket.on('error', () => {})
+  socket.write(framed(question('example.com', 'AXFR')))
+  await ended.promise
+  expect(sent).toBeLessThan(1_000)
+  socket.destroy()
 })
 
 test('there are so many connections and no more', async () => {

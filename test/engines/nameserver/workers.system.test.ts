@@ -1,6 +1,7 @@
 // Several threads on one port: the system gives each question to one of them by the port it comes from.
 import { spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
+import { BroadcastChannel } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRateLimit, rateLimitMemory } from '../../../src/engines/nameserver/rate-limit.ts'
 import { createNameserver } from '../../../src/engines/nameserver/server.ts'
@@ -101,7 +102,9 @@ describe.skipIf(!possible)('the threads of a nameserver', () => {
       const { createSocket } = require('node:dgram')
       let answered = 0
       for (let index = 0; index < ${asked}; index++) {
-        const socket = createSocket('udp4').on('message', () => { if (++answered === ${asked}) process.exit(3) })
+        const socket = createSocket('udp4').on('message', (answer, from) => {
+          if (from.port === ${world.ports[0]} && ++answered === ${asked}) process.exit(3)
+        })
         socket.send(Buffer.from('${packet}', 'hex'), ${world.ports[0]}, '127.0.0.1')
       }
       setTimeout(() => process.exit(4), 3_000)`
@@ -121,7 +124,8 @@ describe.skipIf(!possible)('the threads of a nameserver', () => {
       const codes = {}
       let answered = 0
       for (const packet of ${JSON.stringify(packets.map((packet) => packet.toString('hex')))}) {
-        const socket = createSocket('udp4').on('message', (answer) => {
+        const socket = createSocket('udp4').on('message', (answer, from) => {
+          if (from.port !== ${world.ports[0]}) return
           const kind = [answer[3] & 15, answer[7]].join()
           codes[kind] = (codes[kind] ?? 0) + 1
           if (++answered < ${packets.length}) return
@@ -186,6 +190,33 @@ describe.skipIf(!possible)('the threads of a nameserver', () => {
       )
     } finally {
       socket.close()
+      await nameserver.close()
+    }
+  })
+
+  test('count as answering once each of them has answered at every address, and again after one is replaced', async () => {
+    const threads = new BroadcastChannel('berth-held-threads')
+    const program = new URL('held-thread.ts', import.meta.url)
+    const config = { ...world.config, nameserverListen: ['127.0.0.1:0', '127.0.0.1:0'] }
+    const nameserver = createNameserver({ ...world.deps, config, workers: 2, workerProgram: program })
+    expect(await nameserver.answers()).toBe(false)
+    const { port } = (await nameserver.listen())[0]!
+    try {
+      // TCP is answered by the main thread, before any other thread has begun.
+      expect((await askTcp(port, 'first.threads.com', 'A')).rcode).toBe('NOERROR')
+      for (let round = 0; round < 2; round++) {
+        for (let asked = 0; asked < 3; asked++) expect(await nameserver.answers()).toBe(false)
+        await until(async () => {
+          threads.postMessage('start')
+          return nameserver.answers()
+        })
+        const answers = await Promise.all(Array.from({ length: asked }, () => askUdp(port, 'first.threads.com', 'A')))
+        expect(answers.map(({ answer }) => addressesIn(answer).join())).toEqual(Array(asked).fill('192.0.2.1'))
+        threads.postMessage('fail')
+        await until(async () => !(await nameserver.answers()))
+      }
+    } finally {
+      threads.close()
       await nameserver.close()
     }
   })

@@ -106,6 +106,7 @@ export type ServedOptions = {
   cookies?: Cookies
   tcp?: Partial<TcpLimits>
   transfers?: Transfers
+  nsid?: string
 }
 
 export async function serveZones(options: ServedOptions = {}): Promise<Served> {
@@ -130,7 +131,7 @@ export async function serveZones(options: ServedOptions = {}): Promise<Served> {
     rateLimit: options.rateLimit === null ? null : createRateLimit(options.rateLimit),
     metrics,
     transfers: options.transfers ?? null,
-    nsid: 'ns1.berth.example',
+    nsid: options.nsid ?? 'ns1.berth.example',
     log: silent,
   })
   const limits = options.tcp && { limits: options.tcp }

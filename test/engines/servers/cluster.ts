@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { ServerProjects } from '../../../src/engines/edge/server-projects.ts'
 import { openBalancer, startRunner } from '../../../src/engines/servers/index.ts'
+import type { ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { closeDatabase, openDatabase } from '../../../src/platform/database.ts'
 import { listen } from '../../../src/platform/notifications.ts'
 import { createVault } from '../../../src/platform/secrets.ts'
@@ -19,6 +20,7 @@ const start = 'MARK=mark-$(cat /proc/sys/kernel/random/uuid) exec node server.js
 const program = `
   const server = require('node:http').createServer((request, response) => {
     if (request.url === '/exit') process.exit(1)
+    if (request.url === '/hang') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
     request.resume().on('end', () => response.end(process.env.MARK))
   })
   server.on('upgrade', (request, socket) => {
@@ -42,6 +44,8 @@ export type Cluster = World & {
   addRunner(id: string): Promise<TestRunner>
   /** A server project in production; returns its deployment. */
   serve(name: string, instances?: number): Promise<{ id: string; host: string }>
+  /** Another deployment of it, which takes production over. */
+  serveAnother(name: string): Promise<{ id: string; host: string }>
   scale(name: string, instances: number): Promise<void>
   instances(deploymentId: string): Promise<{ slot: number; node: string | null; state: string; term: bigint }[]>
   /** Resolves when as many are healthy. */
@@ -52,10 +56,10 @@ export type Cluster = World & {
 
 export const leaseMs = 1_500
 
-export async function startCluster(): Promise<Cluster> {
+export async function startCluster(limits: Partial<ServerLimits> = {}): Promise<Cluster> {
   let balancer: ServerProjects
   const servers: ServerProjects = {
-    ready: (id) => balancer.ready(id),
+    ready: (...wanted) => balancer.ready(...wanted),
     proxy: (...visit) => balancer.proxy(...visit),
     upgrade: (...visit) => balancer.upgrade(...visit),
     retire: (id) => balancer.retire(id),
@@ -78,7 +82,14 @@ export async function startCluster(): Promise<Cluster> {
       const shared = { config, urls, artifacts, sandbox, vault, log, leaseMs, draining: draining.signal }
       const packageRegistry = Promise.resolve('https://registry.npmjs.org/')
       const runner = await startRunner(
-        { ...shared, db: own, notifications: heard, packageRegistry, limits: { closeMs: 200 }, handoverMs: 50 },
+        {
+          ...shared,
+          db: own,
+          notifications: heard,
+          packageRegistry,
+          limits: { closeMs: 200, ...limits },
+          handoverMs: 50,
+        },
         { id, address: null },
       )
       const made: TestRunner = {
@@ -99,6 +110,9 @@ export async function startCluster(): Promise<Cluster> {
     async serve(name, instances = 1) {
       await world.newProject(name)
       await db.project.updateMany({ where: { name }, data: { framework: 'node', instances } })
+      return cluster.serveAnother(name)
+    },
+    async serveAnother(name) {
       const { id, host } = await world.deploy(name, {}, { kind: 'node', production: true, ready: false })
       const tree = artifacts.serverDirectory(id)
       for (const [file, text] of Object.entries(serverFiles)) await writeFile(join(tree, file), text)

@@ -31,11 +31,11 @@ afterAll(async () => {
   await Promise.all([program, front].map((server) => new Promise((resolve) => server.close(resolve))))
 })
 
-async function visit(head: string) {
+async function visit(head: string, method = 'GET') {
   answer = `${head}\r\ncontent-length: 2\r\n\r\nok`
   const session = connectHttp2(`http://127.0.0.1:${portOf(front)}`)
   try {
-    return await ask(session, { ':path': '/', ':authority': 'a.example' })
+    return await ask(session, { ':path': '/', ':authority': 'a.example', ':method': method })
   } finally {
     session.close()
   }
@@ -63,4 +63,15 @@ test('a header that a server sends twice comes as one, except cookies', async ()
 test.each([600, 999])('a status that HTTP/2 does not have, %i, is a 502', async (status) => {
   expect((await visit(`HTTP/1.1 ${status} Odd`)).status).toBe(502)
   expect((await visit('HTTP/1.1 200 OK')).status).toBe(200)
+})
+
+test.each([
+  ['204 No Content', 'GET', undefined],
+  ['204 No Content', 'HEAD', undefined],
+  ['304 Not Modified', 'GET', '2'],
+  ['200 OK', 'HEAD', '2'],
+])('an answer without a body, %s to %s, arrives with the length it may have', async (status, method, length) => {
+  const { headers, text, ...answer } = await visit(`HTTP/1.1 ${status}`, method)
+  expect({ status: answer.status, text }).toEqual({ status: Number.parseInt(status, 10), text: '' })
+  expect(headers['content-length']).toBe(length)
 })

@@ -1,11 +1,12 @@
 // A program that answers whatever bytes a test wants, behind the proxy; no sandbox and no supervisor.
-import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { isUpgrade } from '../../../src/engines/edge/upgrades.ts'
 import type { Instance } from '../../../src/engines/servers/instance.ts'
 import { createPool } from '../../../src/engines/servers/pool.ts'
 import { forward } from '../../../src/engines/servers/proxy.ts'
 import { tunnel } from '../../../src/engines/servers/tunnel.ts'
+import { boundRequests, CountedRequest } from '../../../src/platform/request-intake.ts'
 import { connectTo } from '../../../src/sandbox/connect.ts'
 import type { Connect } from '../../../src/sandbox/sandbox.ts'
 
@@ -16,6 +17,8 @@ export type Liar = {
   sockets: Socket[]
   /** Requests and tunnels that are not over. */
   readonly open: number
+  /** To the program, since `answer`. */
+  readonly writes: number
   /** How often it was suspected to have crashed. */
   readonly suspected: number
   /** The program's reaction to each piece of data that comes; `count` is that of the connection's pieces. */
@@ -23,6 +26,8 @@ export type Liar = {
   /** Sends bytes to the edge; resolves with all that comes back until `end` matches, or the connection closes. */
   raw(bytes: string | string[], end?: RegExp): Promise<string>
   get(path?: string): Promise<string>
+  /** Proxies a request of another server to the program. */
+  handle(request: IncomingMessage, response: ServerResponse): void
   stop(): Promise<void>
 }
 
@@ -45,12 +50,24 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
   })
   await new Promise<void>((resolve) => program.listen(0, '127.0.0.1', resolve))
   const { port: programPort } = program.address() as AddressInfo
-  const connectProgram: Connect = (options) => connectTo({ host: '127.0.0.1', port: programPort, ...options })
+  let writes = 0
+  const connectProgram: Connect = async (options) => {
+    const socket = await connectTo({ host: '127.0.0.1', port: programPort, ...options })
+    const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
+    return Object.assign(socket, {
+      write(...args: unknown[]) {
+        writes++
+        return write(...args)
+      },
+    })
+  }
   const instance: Instance = {
     connect: connectProgram,
     pool: createPool(connectProgram),
     exchanges: 0,
     lastUsedMs: 0,
+    receivedBytes: 0,
+    answers: async () => true,
     touch: () => {},
     begin() {
       const exchange = {}
@@ -62,10 +79,10 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     kill: async () => {},
   }
   const options = { stallMs, isRunning: () => true, checkForCrash: () => void suspected++, again: () => false }
-  const front = createHttpServer({ shouldUpgradeCallback: isUpgrade }, (request, response) =>
-    forward(request, response, instance, options),
-  )
+  const handle = (request: IncomingMessage, response: ServerResponse) => forward(request, response, instance, options)
+  const front = createHttpServer({ shouldUpgradeCallback: isUpgrade, IncomingMessage: CountedRequest }, handle)
   front.on('upgrade', (request, socket, head) => tunnel({ request, socket, head }, instance, options))
+  boundRequests(front, 'connection')
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
   const { port } = front.address() as AddressInfo
   const raw = (bytes: string | string[], end?: RegExp) =>
@@ -89,16 +106,21 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     get open() {
       return exchanges.size
     },
+    get writes() {
+      return writes
+    },
     get suspected() {
       return suspected
     },
     answer(next) {
       react = next
       received.length = 0
+      writes = 0
       instance.pool.close()
       instance.pool = createPool(connectProgram)
     },
     raw,
+    handle,
     get: (path = '/') => raw(`GET ${path} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n`),
     async stop() {
       instance.pool.close()

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { createOutput, type LogWriter } from '../../../src/engines/servers/output.ts'
-import { counted, takesLinearSteps } from '../../helpers/steps/steps.ts'
+import { counted, stepsOf, takesLinearSteps } from '../../helpers/steps/steps.ts'
 
 type Output = typeof import('../../../src/engines/servers/output.ts')
 const counting = await counted<Output>('src/engines/servers/output.ts')
@@ -101,4 +101,35 @@ test('lines cost hardly more with many secrets', async () => {
     output.beginRun([Array.from({ length: count }, (_, i) => `secret ${i}`).join('\n')])
     output.print('stdout', bytes('secret\n'.repeat(count)))
   })
+})
+
+test('lines that come too fast are dropped in one step, and the note says how many', async () => {
+  vi.useFakeTimers()
+  const { lines, output } = collect()
+  const size = 1 << 20
+  output.print('stdout', bytes(`${'\n'.repeat(size)}one\ntwo\nthr`))
+  output.print('stdout', bytes('ee\nopen'))
+  expect(output.latest()).toEqual(['', '', '', '', '', '', '', 'one', 'two', 'three'])
+  await vi.advanceTimersByTimeAsync(61_000)
+  output.print('stdout', bytes(' end\n'))
+  await vi.advanceTimersByTimeAsync(1_000)
+  const kept = lines.filter((text) => text === '').length
+  // Every one is a row.
+  expect(kept).toBeLessThan(20_000)
+  expect(lines.slice(kept)).toEqual([
+    expect.stringContaining('too fast'),
+    `${size + 3 - kept} lines of output were dropped.`,
+    'open end',
+  ])
+})
+
+test('a read costs hardly more steps for being all empty lines', async () => {
+  const spend = (read: string) => {
+    const output = counting.createOutput({ write: async () => {} }, { bytesPerMinute: 1 << 20, bytes: 10 << 20 })
+    return stepsOf(() => {
+      for (let n = 0; n < 32; n++) output.print('stdout', bytes(read))
+    })
+  }
+  const plain = await spend(`${'x'.repeat(127)}\n`.repeat(512))
+  expect(await spend('\n'.repeat(64 << 10))).toBeLessThan(2 * plain)
 })

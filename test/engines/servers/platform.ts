@@ -2,6 +2,7 @@
 import { Agent, get } from 'node:http'
 import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
 import { createEdge, type Edge } from '../../../src/engines/edge/server.ts'
+import { openSwitches } from '../../../src/engines/edge/switches.ts'
 import { createProofs, openBalancer, startRunner } from '../../../src/engines/servers/index.ts'
 import type { ServerLimits } from '../../../src/engines/servers/limits.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
@@ -98,10 +99,13 @@ export async function startServedPlatform(
   const openEdge = async () => {
     const runner = apart ? null : await openRunner()
     const servers = await openBalancer({ ...shared, notifications: heard }, 'edge', runner)
-    const edge = createEdge({ ...api.deps, vault: undefined, notifications: heard, artifacts, servers })
+    const switches = await openSwitches({ ...api.deps, edge: { id: 'edge', name: 'edge' } })
+    const { shown: onShown } = switches
+    const edge = createEdge({ ...api.deps, vault: undefined, notifications: heard, artifacts, servers, onShown })
     const { port } = await edge.listen()
     const close = async () => {
       await edge.close()
+      await switches.close()
       await runner?.close()
     }
     return { edge, port, close }

@@ -104,13 +104,13 @@ describe('a commit gets the status of its deployment:', () => {
   test('failure with the reason in 140 characters, error where the commit is not to blame or nobody waits', async () => {
     const name = await newProject()
     const ends: Outcome[] = [
-      { to: 'ERROR', code: 'build_failed', message: `npm run ${'x'.repeat(200)} exited with 1.` },
+      { to: 'ERROR', code: 'output_missing', message: `npm run ${'x'.repeat(200)} wrote nothing.` },
       { to: 'ERROR', code: 'worker_lost', message: 'The worker was lost.' },
       { to: 'CANCELED' },
       {
         to: 'ERROR',
         code: 'server_unhealthy',
-        message: 'The server exited with 1. Its last output:\nnot for everybody',
+        message: 'The server exited with 1: not for everybody',
       },
     ]
     for (const [index, end] of ends.entries()) {
@@ -120,7 +120,7 @@ describe('a commit gets the status of its deployment:', () => {
       await told(2 * index + 2)
     }
     expect(states()).toEqual(['pending', 'failure', 'pending', 'error', 'pending', 'error', 'pending', 'failure'])
-    expect(posted[7]!.body.description).toBe('The server exited with 1. Its last output:')
+    expect(posted[7]!.body.description).toBe('The server is not healthy')
     expect(posted[1]!.body.context).toBe(`berth/${name}/preview`)
     expect(String(posted[1]!.body.description)).toMatch(/^npm run x+…$/)
     expect(String(posted[1]!.body.description)).toHaveLength(140)

@@ -1,68 +1,25 @@
 // The parent's DS records decide how far the signing of a zone is: from on by default to off, with a rollover between.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ask } from '../../../src/engines/verification/ask.ts'
 import { requeueForgottenSigning } from '../../../src/services/dns/dnssec-checks.ts'
 import { type Behaviour, dsTtl } from './internet.ts'
+import { createSigning, type Signing } from './signing.ts'
 import { startVerificationWorld, type VerificationWorld } from './world.ts'
 
 let world: VerificationWorld
+let delegated: Signing['delegated']
+let read: Signing['read']
+let put: Signing['put']
+let check: Signing['check']
+let served: Signing['served']
+let later: Signing['later']
+let signed: Signing['signed']
 beforeAll(async () => {
   world = await startVerificationWorld()
+  ;({ delegated, read, put, check, served, later, signed } = createSigning(world))
 })
 afterAll(() => world.stop())
 
 const foreignDs = `12345 8 2 ${'AB'.repeat(32)}`
-const hour = 3_600_000
-
-/** A domain that .com delegates here, verified. */
-async function delegated(name: string) {
-  world.internet.delegations.set(name, world.ours)
-  expect(await world.attach(name)).toMatchObject({ verified: true })
-}
-
-const read = async (name: string) => (await world.call('GET', `/dns/${name}/dnssec`)).body
-const put = async (name: string, body: object) => (await world.call('PUT', `/dns/${name}/dnssec`, { body })).body
-
-/** Runs the job as the worker would, and reads what came of it. */
-async function check(name: string) {
-  await world.dnssec.run(
-    { domainId: await world.idOf(name) },
-    { attempt: 1, signal: new AbortController().signal, async requireHeld() {} },
-  )
-  return read(name)
-}
-
-/** Waits until both nameservers show so many keys. */
-async function served(name: string, count: number) {
-  const shown = async (port: number) => {
-    const bounds = { signal: AbortSignal.timeout(5_000), deadlineMs: performance.now() + 5_000 }
-    const answer = await ask({ host: '127.0.0.1', port }, name, 'DNSKEY', bounds)
-    return typeof answer === 'string' ? answer : answer.answer.length
-  }
-  for (const port of world.ports) await expect.poll(() => shown(port), { timeout: 20_000 }).toBe(count)
-}
-
-/** As if everything had been as it is for some hours longer. */
-async function later(name: string, hours: number) {
-  const domainId = await world.idOf(name)
-  const back = (time: Date | null) => time && new Date(time.getTime() - hours * hour)
-  for (const { id, createdAt } of await world.db.zoneKey.findMany({ where: { domainId } })) {
-    await world.db.zoneKey.update({ where: { id }, data: { createdAt: back(createdAt)! } })
-  }
-  const { dsSince, goneSince } = await world.db.zoneSigning.findUniqueOrThrow({ where: { domainId } })
-  const data = { dsSince: back(dsSince), goneSince: back(goneSince) }
-  await world.db.zoneSigning.update({ where: { domainId }, data })
-}
-
-async function signed(name: string) {
-  await delegated(name)
-  await check(name)
-  await later(name, 2)
-  await served(name, 1)
-  const { ds } = await check(name)
-  world.internet.ds.set(name, [ds[0].text])
-  return check(name)
-}
 
 const dnssecEvents = async (name: string) => (await world.events(name)).filter((type) => type.startsWith('dns.dnssec.'))
 const queued = async (name: string) =>
@@ -141,14 +98,29 @@ describe('a domain that is delegated here', () => {
     expect(await check('moved.com')).toMatchObject({ state: 'signing' })
     expect((await world.check('moved.com')).verification.reason).toBeNull()
   })
+})
 
-  test('below another one that is here is not signed by itself', async () => {
-    await delegated('above.com')
-    await world.attach('sub.above.com')
-    expect(await world.read('sub.above.com')).toMatchObject({ verified: true })
-    const found = await check('sub.above.com')
-    expect(found).toMatchObject({ state: 'unsigned' })
-    expect(found.reason).toContain('above.com, which is on the nameservers here')
+describe('a domain that another provider signs too', () => {
+  const base64 = 'GojIhhXUN/u4v54ZQqGSnyhWJwaubCvTmeexv7bR6edbkrSqQpF64cYbcB7wNcP+e+MAnLr+Wi9xMWyQLc8NAA=='
+  const keys = [`257 3 13 ${base64}`]
+
+  test('is signed beside the DS of that provider, which is nobody else of whom to warn', async () => {
+    await delegated('both.com')
+    const listed = await world.call('PUT', '/dns/both.com/dnssec/foreign-keys', { body: { keys } })
+    const theirs = listed.body.keys[0].ds
+    world.internet.ds.set('both.com', [theirs])
+    expect(await check('both.com')).toMatchObject({ state: 'signing', parent: { ds: [theirs], matches: false } })
+    await later('both.com', 2)
+    await served('both.com', 2)
+    const awaiting = await check('both.com')
+    expect(awaiting).toMatchObject({ state: 'awaiting_ds', dnskey: [expect.stringMatching(/^257 3 13 /)] })
+    expect(awaiting.reason).toContain('Keep the DS record of the other provider beside it')
+    world.internet.ds.set('both.com', [theirs, awaiting.ds[0].text])
+    const active = await check('both.com')
+    expect(active).toMatchObject({ state: 'active', parent: { matches: true } })
+    expect(active.reason).not.toContain('of no use')
+    await world.call('PUT', '/dns/both.com/dnssec/foreign-keys', { body: { keys: [] } })
+    expect((await check('both.com')).reason).toContain('of no use')
   })
 })
 

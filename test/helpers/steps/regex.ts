@@ -173,6 +173,12 @@ function compile(whole: Node): Instruction[] {
   return program
 }
 
+/** V8 tries an index between two surrogates too, but no character of an expression begins there. */
+function codePointOf(text: string, at: number): string | undefined {
+  if (at === text.length || (at > 0 && text.codePointAt(at - 1)! > 0xffff)) return undefined
+  return String.fromCodePoint(text.codePointAt(at)!)
+}
+
 /** Returns the end of the match that begins at `start`, or -1. Every instruction is a step. */
 function run(program: readonly Instruction[], text: string, start: number, isUnicode: boolean): number {
   // Pairs to restore on backtracking: an instruction and an index, or a negated loop number and its entry index.
@@ -195,7 +201,7 @@ function run(program: readonly Instruction[], text: string, start: number, isUni
         pc = instruction.first
         break
       case 'character': {
-        const character = isUnicode && at < text.length ? String.fromCodePoint(text.codePointAt(at)!) : text[at]
+        const character = isUnicode ? codePointOf(text, at) : text[at]
         if (character !== undefined && instruction.fits(character)) at += character.length
         else failed = true
         break

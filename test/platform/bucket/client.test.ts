@@ -122,6 +122,35 @@ test('a body that is cut off is no whole body', async () => {
   expect((await failure(text('a'))).message).not.toBe('it went well')
 })
 
+test.each(['close', 'reset', 'cut', 'reset halfway', 'garbage', 'upgrade', 'hang'] as const)(
+  'a service is unavailable that answers with: %s',
+  async (trouble) => {
+    await put('a', 'x'.repeat(1000))
+    server.trouble = () => trouble
+    const halfway = trouble === 'cut' || trouble === 'reset halfway'
+    const asks = [
+      (bucket: Bucket) => bucket.get('a').then((found) => readAll(found!.body, 1 << 20)),
+      // What a request does with its body is its own affair, but not how it ends.
+      (bucket: Bucket) => bucket.get('a').then((found) => found!.body.toArray()),
+      ...(halfway ? [] : [(bucket: Bucket) => bucket.put('a', contentOf(Buffer.from('x')))]),
+      ...(halfway ? [] : [(bucket: Bucket) => bucket.list('').next()]),
+    ]
+    const failures = await Promise.all(asks.map((ask) => failure(ask(other({ idleMs: 50 })))))
+    for (const error of failures) expect(error).toBeInstanceOf(StoreUnavailable)
+  },
+)
+
+test('an answer that is longer than it may be is no answer', async () => {
+  await put('a', 'x'.repeat(1000))
+  expect(await failure(bucket.get('a').then((found) => readAll(found!.body, 999)))).toBeInstanceOf(StoreUnavailable)
+})
+
+test('a file of this machine that cannot be read is not the service’s fault', async () => {
+  const content = { sha256: 'a'.repeat(64), size: 3, body: join(tmpdir(), 'berth-nothing', 'here') }
+  expect(await failure(bucket.put('a', content))).toMatchObject({ code: 'ENOENT' })
+  expect(server.requests).toEqual([])
+})
+
 test('a list that cannot be continued is not taken for the whole', async () => {
   const { parseList } = await import('../../../src/platform/bucket/xml.ts')
   expect(parseList('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>')).toBeNull()

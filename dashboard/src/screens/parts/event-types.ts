@@ -2,7 +2,7 @@
 import type { Event } from '../../kit/index.ts'
 
 const groups = {
-  deployment: ['created', 'ready', 'error', 'canceled', 'promoted', 'deleted'],
+  deployment: ['created', 'ready', 'error', 'canceled', 'promoted', 'served', 'deleted'],
   project: ['created', 'updated', 'deleted'],
   push: ['skipped'],
   domain: [

@@ -105,8 +105,7 @@ function Drain({ of: { id, name, state }, done }: { of: Node; done(): void }) {
       >
         {draining ? (
           <p>
-            It finishes what is under way and serves on, but is not ready and takes no new work: no job, no webhook, no
-            server. You can let it take work again at any time; a process that is started anew is not drained.
+            It serves on, but is not ready and takes no new jobs, webhooks or servers. A new process is not drained.
           </p>
         ) : (
           <p>It is ready again and takes jobs, webhooks and servers like the others.</p>

@@ -126,10 +126,7 @@ function Actions({ of, done }: { of: Passkey; done(): void }) {
             done()
           }}
         >
-          <p>
-            Nobody can sign in with it any more. The device may still offer it: remove it there too. You can make a new
-            one at any time.
-          </p>
+          <p>Nobody can sign in with it any more. The device may still offer it: remove it there too.</p>
           <ProofField />
         </Form>
       </Dialog>

@@ -18,6 +18,7 @@ export const quotaTitles: Record<string, string> = {
   dnsKeys: 'Keys of zones',
   members: 'Members and invitations',
   tokens: 'Tokens',
+  revokedTokens: 'Revoked tokens that live ones came from',
   webhooks: 'Webhooks',
   deployHooks: 'Deploy hooks of one project',
   variables: 'Variables of one project',

@@ -158,8 +158,8 @@ export function RotateToken({ token, line, cancel, done }: RotateProps) {
       {line.length > 0 && (
         <Check
           name="revokeChildren"
-          label={`Also revoke what it made: ${line.map(({ name }) => name).join(', ')}`}
-          hint="As one should after a leak; otherwise they go on as those of the new one."
+          label={`Also revoke ${line.map(({ name }) => name).join(', ')}`}
+          hint="As after a leak; otherwise they go on under the new one."
         />
       )}
     </Form>

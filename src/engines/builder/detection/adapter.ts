@@ -29,6 +29,8 @@ export type Plan = {
   /** What is missing in the project where the first output has no index page; it then needs one. */
   hint?: string
   because: string[]
+  /** Why one page answers all paths that have no file, in a sentence; nothing if each page is a file. */
+  singlePage?: string | undefined
 }
 
 export type Adapter = {

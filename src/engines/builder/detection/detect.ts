@@ -13,6 +13,7 @@ import { findManager } from './manager.ts'
 import { longestManifest, type PackageManifest, readManifest } from './manifest.ts'
 import { nodeNeeds } from './node-needs.ts'
 import { chooseNode } from './node-version.ts'
+import { reasonOf, singlePageOf } from './single-page.ts'
 import type { Detected } from './types.ts'
 import type { Warning } from './warning.ts'
 
@@ -76,6 +77,11 @@ export async function detect(source: Source, root: string, settings: Settings): 
     ...(isServer || settings.outputDirectory === null ? (plan?.because ?? []) : []),
   ]
   const { framework } = settings
+  const singlePage = isServer
+    ? undefined
+    : plan
+      ? plan.singlePage
+      : singlePageWithoutPlan(facts, settings, buildCommand)
   return {
     detected: {
       framework: adapter?.name ?? (framework !== 'auto' ? framework : buildCommand !== null ? 'other' : 'static'),
@@ -85,7 +91,8 @@ export async function detect(source: Source, root: string, settings: Settings): 
       output: outputs[0]!.path,
       kind: isServer ? 'server' : 'files',
       startCommand: isServer ? (plan.start ?? 'npm start') : null,
-      because: [...because, ...packages.because, ...node.because],
+      spaFallback: singlePage !== undefined,
+      because: [...because, ...packages.because, ...node.because, ...(singlePage ? [singlePage] : [])],
     },
     title: adapter?.title ?? 'no framework',
     outputs,
@@ -101,20 +108,32 @@ export async function detect(source: Source, root: string, settings: Settings): 
   }
 }
 
+/** No framework was seen, but its owner names one, or what is built has a router. */
+function singlePageWithoutPlan({ manifest }: Facts, { framework }: Settings, buildCommand: string | null) {
+  if (['react', 'vue', 'svelte', 'angular'].includes(framework)) return reasonOf(framework)
+  return buildCommand !== null && framework !== 'static' ? singlePageOf(manifest, { byRouter: true }) : undefined
+}
+
 /** Files that decide about a build and say nothing, for a reason that their owner may not see. */
 function unreadFiles(source: Source, root: string, { unreadable }: PackageManifest): Warning[] {
+  const containers = ['Dockerfile', 'Containerfile'].filter((name) => source.entries.has(root + name))
+  const unused = containers.map((name): Warning => {
+    const message = 'It is not used: we build by package.json and the settings of the project, never by a Dockerfile.'
+    return { code: 'file_ignored', message, file: root + name }
+  })
   const bounds: [name: string, most: number, otherwise: string | null][] = [
     ['package.json', longestManifest, unreadable ? 'is no JSON object' : null],
     ['.nvmrc', longestVersion, null],
     ['.node-version', longestVersion, null],
   ]
-  return bounds.flatMap(([name, most, otherwise]) => {
+  const unread = bounds.flatMap(([name, most, otherwise]): Warning[] => {
     const entry = source.entries.get(root + name)
     if (!entry) return []
     const large = entry.size > most ? `is larger than ${most} bytes` : otherwise
     const why = entry.kind === 'link' ? 'is a symbolic link' : large
     return why === null ? [] : [{ code: 'file_ignored', message: `It ${why}, so it was not read.`, file: root + name }]
   })
+  return [...unused, ...unread]
 }
 
 /** Folders that look like projects of their own, to tell the owner of a repository of several. */

@@ -25,6 +25,8 @@ export type Detected = {
   kind: 'files' | 'server'
   /** For servers, null otherwise: run in the root directory of what was published. */
   startCommand: string | null
+  /** Unknown paths get the page of a single-page app, unless the project's setting says something else. */
+  spaFallback: boolean
   /** Why, in sentences that a customer understands. */
   because: string[]
 }

@@ -1,5 +1,6 @@
 // The records that signing adds to a zone: at its apex its keys, and what the parent is asked to have of them; and marks.
 import { cdnskeyDelete, cdsDelete, nsec3ParamRdata } from '../../../dns/dnssec/denial.ts'
+import { foreignRdata, isEntryPoint } from '../../../dns/dnssec/foreign-keys.ts'
 import { dnskeyRdata, dsRdata } from '../../../dns/dnssec/keys.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import type { ServedSigning } from '../../../services/dns/served-zones.ts'
@@ -13,16 +14,23 @@ export type ApexSet = { type: number; ttl: number; rdatas: Rdata[] }
 /** Records of these types belong to the service in a signed zone. */
 export const ownedApexTypes: ReadonlySet<number> = new Set([typeNumbers.CDS, typeNumbers.CDNSKEY])
 
+/**
+ * With the keys of another provider that signs the zone too: they are among those that we sign, and the parent is asked to
+ * keep their DS, even where it is asked to remove ours.
+ */
 export function apexSets(origin: string, signing: ServedSigning, ttl: number): ApexSet[] {
-  const publicOf = (key: ServedSigning['keys'][number]) => Buffer.from(key.publicKey, 'base64')
-  const announced = signing.cdsDelete ? [] : signing.keys.filter((key) => key.announced)
-  const cds = announced.map((key) => dsRdata(origin, key.tag, publicOf(key)))
-  const cdnskey = announced.map((key) => dnskeyRdata(publicOf(key)))
-  const dnskey = signing.keys.filter((key) => key.published).map((key) => dnskeyRdata(publicOf(key)))
+  const rdataOf = (key: ServedSigning['keys'][number]) => dnskeyRdata(Buffer.from(key.publicKey, 'base64'))
+  const foreign = (signing.foreignKeys ?? []).map(foreignRdata)
+  const announced = signing.keys.filter((key) => key.announced && !signing.cdsDelete).map(rdataOf)
+  const isAsked = signing.cdsDelete || announced.length > 0
+  const cdnskey = isAsked ? [...announced, ...foreign.filter(isEntryPoint)] : []
+  const cds = cdnskey.map((dnskey) => dsRdata(origin, dnskey))
+  const dnskey = [...signing.keys.filter((key) => key.published).map(rdataOf), ...foreign]
+  const isDelete = signing.cdsDelete && cds.length === 0
   const sets: [type: number, ttl: number, octets: Buffer[]][] = [
     [typeNumbers.DNSKEY, ttl, dnskey],
-    [typeNumbers.CDS, ttl, signing.cdsDelete ? [cdsDelete()] : cds],
-    [typeNumbers.CDNSKEY, ttl, signing.cdsDelete ? [cdnskeyDelete()] : cdnskey],
+    [typeNumbers.CDS, ttl, isDelete ? [cdsDelete()] : cds],
+    [typeNumbers.CDNSKEY, ttl, isDelete ? [cdnskeyDelete()] : cdnskey],
     [typeNumbers.NSEC3PARAM, 0, signing.denial === 'nsec3' ? [nsec3ParamRdata()] : []],
   ]
   return sets.flatMap(([type, ttl, octets]) =>

@@ -1,8 +1,8 @@
 // The names of a signed zone in the order of their denial, and the record that each has in it: NSEC, or NSEC3.
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { nameOfKey, orderKey } from '../../../dns/dnssec/canonical.ts'
 import { hashInOwner, nsec3Hash, nsec3Owner, nsec3Rdata, nsecRdata } from '../../../dns/dnssec/denial.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
+import { turn } from '../../../platform/pauses.ts'
 import { lookup, type OutsideAddresses, type OwnedSet, type Proof } from '../lookup.ts'
 import { type Rrset, type SignedParts, setOf, type Zone, type ZoneNode } from '../zone.ts'
 import { octetsRdata } from './apex.ts'
@@ -12,7 +12,9 @@ export type SignedZone = Zone & { signed: SignedParts }
 
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
 const hashOctets = 20
-const entriesInAStep = 1_000
+const entriesInARun = 1_000
+const entriesInAStep = 50
+const mergedInAStep = 1_000
 /** Behind every name with the same hash. */
 const last = '\uffff'
 
@@ -66,12 +68,13 @@ export function buildChain(zone: SignedZone): SortedTexts {
 /** The same in steps, because a large zone takes longer than others should wait. */
 export async function buildChainInSteps(zone: SignedZone): Promise<SortedTexts> {
   let runs: string[][] = [[]]
+  let step = 0
   for (const [name, node] of zone.nodes) {
     if (isInChain(zone, name, node)) runs.at(-1)!.push(entryOf(zone, name))
-    if (runs.at(-1)!.length < entriesInAStep) continue
+    if (++step % entriesInAStep === 0) await turn()
+    if (runs.at(-1)!.length < entriesInARun) continue
     runs.at(-1)!.sort(inOrder)
     runs.push([])
-    await nextTurn()
   }
   runs.at(-1)!.sort(inOrder)
   while (runs.length > 1) {
@@ -86,7 +89,7 @@ async function merged(one: readonly string[], other: readonly string[]): Promise
   const all: string[] = []
   for (let [left, right] = [0, 0]; left < one.length || right < other.length; ) {
     const isLeft = right === other.length || (left < one.length && one[left]! < other[right]!)
-    if (all.push(isLeft ? one[left++]! : other[right++]!) % (10 * entriesInAStep) === 0) await nextTurn()
+    if (all.push(isLeft ? one[left++]! : other[right++]!) % mergedInAStep === 0) await turn()
   }
   return all
 }

@@ -41,7 +41,7 @@ export function signaturesOf(zone: SignedZone, owned: OwnedSet, ttl = owned.set.
   return { owner: owned.owner, set: { type: typeNumbers.RRSIG, ttl, rdatas } }
 }
 
-function signatureRdatas(zone: SignedZone, owned: OwnedSet): readonly Rdata[] {
+export function signatureRdatas(zone: SignedZone, owned: OwnedSet): readonly Rdata[] {
   const set = signedSetOf(owned)
   const fingerprint = fingerprintOf(canonicalSet(set))
   const { signing, signatures } = zone.signed

@@ -1,7 +1,8 @@
 // Makes signed versions of the zones that were read: none is served before all its signatures are there.
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { turn } from '../../../platform/pauses.ts'
 import type { ServedSigning } from '../../../services/dns/served-zones.ts'
 import type { OutsideAddresses } from '../lookup.ts'
+import { NameMap } from '../name-map.ts'
 import { signedParts, type Zone } from '../zone.ts'
 import { RecordsByName } from '../zone-records.ts'
 import type { ChangedRow, ZoneRow, ZoneSource } from '../zone-table.ts'
@@ -35,6 +36,9 @@ type OpenChange = {
   wanted: Wanted[]
 }
 
+/** A zone while it is completed. */
+type OpenZone = { row: ReadRow; signing: ServedSigning; zone: SignedZone; wanted: Wanted[] }
+
 type Completed = { rows: ZoneRow[]; others: string[] }
 
 export type VersionsOptions = {
@@ -50,7 +54,9 @@ export type Versions = ReturnType<typeof createVersions>
 
 // Some 50 ms of a thread: more is done beside everything else.
 const highestAtOnce = 300
-const setsInAStep = 500
+// A millisecond each.
+const setsInAStep = 50
+const signaturesInAStep = 1_000
 // A name that is added needs four: its set, two of the chain, and the SOA.
 const fewMissing = 8
 // What is made to sign them is gone before the next are looked at. V8 would put what outlives its young generation here,
@@ -70,16 +76,26 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
     zone.signed.chain = chain
     const wanted: Wanted[] = []
     for (const one of wantedOf(row, signing.keys, setsIn(zone, chain, outside))) {
-      if (wanted.push(one) % setsInAStep === 0) await nextTurn()
+      if (wanted.push(one) % setsInAStep === 0) await turn()
     }
     return { zone, wanted }
   }
 
-  function signed(row: ReadRow, signing: ServedSigning, zone: SignedZone, wanted: readonly Wanted[]): ZoneRow {
-    const entries = wanted.map(({ key, octets }) => [key, octets!] as const)
-    if (typeof row.records !== 'string') {
-      return { ...row, signing: { ...signing, signatures: mapOf(entries), chain: zone.signed.chain } }
+  /** In steps, because a zone may have many. */
+  async function mapOfAll(wanted: readonly Wanted[]): Promise<NameMap<string>> {
+    const draft = NameMap.large<string>().edit()
+    for (const [index, { key, octets }] of wanted.entries()) {
+      draft.set(key, octets!)
+      if ((index + 1) % signaturesInAStep === 0) await turn()
     }
+    return draft.done()
+  }
+
+  async function signed({ row, signing, zone, wanted }: OpenZone): Promise<ZoneRow> {
+    if (typeof row.records !== 'string') {
+      return { ...row, signing: { ...signing, signatures: await mapOfAll(wanted), chain: zone.signed.chain } }
+    }
+    const entries = wanted.map(({ key, octets }) => [key, octets!] as const)
     const own = { ...signing, signatures: packSignatures(entries), chain: null }
     return { ...row, signing: own, zone: { ...zone, signed: { ...signedParts(own), chain: zone.signed.chain } } }
   }
@@ -119,7 +135,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
   }
 
   async function completeStep(rows: readonly ReadRow[]): Promise<Completed> {
-    const open: { row: ReadRow; signing: ServedSigning; zone: SignedZone; wanted: Wanted[] }[] = []
+    const open: OpenZone[] = []
     for (const row of rows)
       if (row.signing) open.push({ row, signing: row.signing, ...(await wantedIn(row, row.signing)) })
     await signer.load(open.flatMap(({ row, wanted }) => takeKnown(row, served(row.name), wanted)))
@@ -128,7 +144,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
     await signer.complete(some.flatMap(({ wanted }) => wanted)).catch(() => {})
     const ready = some.filter(({ wanted }) => signer.missingOf(wanted).length === 0)
     return {
-      rows: ready.map(({ row, signing, zone, wanted }) => signed(row, signing, zone, wanted)),
+      rows: await Promise.all(ready.map(signed)),
       others: open.filter((one) => !ready.includes(one)).map(({ row }) => row.name),
     }
   }
@@ -176,7 +192,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
       await signer.load(wanted)
       await signer.complete(wanted)
       if (signer.missingOf(wanted).length > 0) throw new Error(`${row.name} could not be signed: a key is gone`)
-      return signed(row, row.signing!, zone, wanted)
+      return signed({ row, signing: row.signing!, zone, wanted })
     },
   }
 }

@@ -15,8 +15,8 @@ export type Catalog = {
   readonly origin: string
   readonly serial: number
   soa(): Rrset
-  /** Everything but the SOA. */
-  records(): OwnedSet[]
+  /** Everything but the SOA, of this version whenever it is asked for. */
+  records(): Iterable<OwnedSet>
   /** Call when this zone may have been added, removed or replaced by another one of the same name. */
   touch(origin: string): void
   close(): void
@@ -58,6 +58,11 @@ function labelOf({ id }: ZoneSource): string {
 function member(label: string, zone: string): OwnedSet {
   const owner = wireName(`${label}.zones.${catalogName}`)
   return { owner, set: { type: typePtr, ttl, rdatas: [rdataOfName(zone)] } }
+}
+
+function* membersOf(labels: readonly [zone: string, label: string][]): Generator<OwnedSet> {
+  yield* fixed
+  for (const [zone, label] of labels) yield member(label, zone)
 }
 
 export function createCatalog(
@@ -112,7 +117,7 @@ export function createCatalog(
       return serial
     },
     soa: () => soaOf(serial),
-    records: () => [...fixed, ...Array.from(labels, ([zone, label]) => member(label, zone))],
+    records: () => membersOf([...labels]),
     touch(zone) {
       touched.add(zone)
       schedule(coalesceMs)

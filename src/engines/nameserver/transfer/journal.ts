@@ -27,7 +27,7 @@ export type Journal = {
   /** Drops the changes of a zone, because they no longer lead to its current version. */
   drop(origin: string): void
   /** The changes from a serial to the newest, or null if they are not known. */
-  since(origin: string, serial: number): Difference[] | null
+  since(origin: string, serial: number): readonly Step[] | null
   readonly records: number
 }
 
@@ -78,14 +78,7 @@ export function createJournal(versions = versionsPerZone, highest = recordsInAll
     since(origin, serial) {
       const chain = zones.get(origin) ?? []
       const start = chain.findIndex((one) => one.from === serial)
-      if (start < 0) return null
-      const differences: Difference[] = []
-      for (const step of chain.slice(start)) {
-        const difference = step.difference()
-        if (!difference) return null
-        differences.push(difference)
-      }
-      return differences
+      return start < 0 ? null : chain.slice(start)
     },
   }
 }

@@ -1,7 +1,7 @@
 // Lags of secondaries in the database: rows and events of the zones' owners.
 import { textName, wireName } from '../../../dns/packet/wire-names.ts'
 import type { Database } from '../../../platform/database.ts'
-import { beginLag, endLag, forgetLag, knownLags } from '../../../services/dns/secondary-lags.ts'
+import { beginLag, endLag, forgetLag, knownLags, noteCheck } from '../../../services/dns/secondary-lags.ts'
 import { platformIds } from '../../../services/dns/served-zones.ts'
 import type { ZoneTable } from '../zone-table.ts'
 import type { LagStore } from './lag.ts'
@@ -20,6 +20,10 @@ export function createLagStore(db: Database, table: ZoneTable): LagStore {
     async end({ origin, secondary }) {
       const zoneId = idOf(origin)
       if (zoneId !== null) await endLag(db, zoneId, secondary)
+    },
+    async checked({ origin, ...check }) {
+      const zoneId = idOf(origin)
+      if (zoneId !== null) await noteCheck(db, { zoneId, ...check })
     },
     async forget({ origin, secondary }) {
       const zoneId = idOf(origin)

@@ -1,4 +1,5 @@
 // What is known of secondaries that lag, and where it is kept.
+import type { ProbeError } from '../../../dns/soa-probe.ts'
 import type { LagReason } from '../../../services/dns/secondary-lags.ts'
 
 /** A zone that a secondary does not serve as it is here. */
@@ -8,6 +9,8 @@ export type Lag = { origin: string; secondary: string; served: number | null; re
 export type LagStore = {
   begin(lag: Lag): Promise<void>
   end(lag: Pick<Lag, 'origin' | 'secondary'>): Promise<void>
+  /** What a secondary of a customer served just now. */
+  checked(check: { origin: string; secondary: string; serial: number | null; error: ProbeError | null }): Promise<void>
   /** For a secondary that is told no more. */
   forget(lag: Pick<Lag, 'origin' | 'secondary'>): Promise<void>
   /** Those that were told of before this process began. */

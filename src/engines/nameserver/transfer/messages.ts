@@ -1,14 +1,13 @@
 // Packs records into as few messages as possible, and makes answers without records.
 
-import { headerOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
-import { nameInQuery, type Query } from '../../../dns/packet/query.ts'
+import { extendedErrors, headerOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
+import type { Query } from '../../../dns/packet/query.ts'
 import { skipName } from '../../../dns/packet/wire-names.ts'
-import { bareAnswer, type Encoder, finishAnswer, type Options } from '../encode.ts'
+import { bareAnswer, type Encoder, type Options, type Template, withError } from '../encode.ts'
 import type { OwnedSet } from '../lookup.ts'
 
-/** Compression pointers reach 16 KiB; larger messages compress less, but need fewer signatures. */
-export const messageOctets = 32_768
-// No record is shorter, which bounds how many records are considered for one message.
+/** As far as compression pointers reach. Each is encoded without a break, so that larger ones would delay queries. */
+export const messageOctets = 16_384
 const lowestRecordOctets = 12
 const tcBit = 0x02
 
@@ -21,33 +20,36 @@ export function udpLimit(query: Query): number {
   return query.edns ? Math.min(1232, Math.max(512, query.udpSize)) : 512
 }
 
-/** Messages are made on demand, so that a slow secondary costs the memory of one. */
-export function* packed(
-  encoder: Encoder,
-  { message, query }: { message: Buffer; query: Query },
-  records: readonly OwnedSet[],
-  limit = messageOctets,
-): Generator<Buffer> {
-  const name = nameInQuery(message, query)
-  const question = message.subarray(headerOctets, query.questionEnd)
-  for (let at = 0, first = true; at < records.length; ) {
-    const answer = records.slice(at, at + Math.ceil(limit / lowestRecordOctets))
-    const found = { rcode: rcodes.NOERROR, authoritative: true, answer, authority: [], additional: [] }
-    const template = encoder.encode(
-      question,
-      name,
-      { ...found, cacheable: false, wildcard: false, general: false, proofs: null, awaits: null },
-      limit,
-    )
-    const count = template.octets.readUInt16BE(template.start + 6)
-    // A record that is too large for a message is skipped; the rest of the zone is transferred.
-    at += Math.max(1, count)
-    if (count === 0) continue
-    const made = finishAnswer(template, message, query, first ? optionsOf(query) : null)
-    made[2] = made[2]! & ~tcBit
-    first = false
-    yield made
+/** What these records take at least, with names compressed to nothing. */
+export function lowestOctets(sets: readonly OwnedSet[]): number {
+  let octets = 0
+  for (const { set } of sets) {
+    for (const { head, tail } of set.rdatas) octets += lowestRecordOctets + head.length + tail.length
   }
+  return octets
+}
+
+/** How many of these sets are done with, the records of those that are written, and the message that has them. */
+export type EncodedSome = { template: Template; sets: number; records: number }
+
+/** As many of these sets as a message has room for, one record each; to be finished for each request. */
+export function encodeSome(encoder: Encoder, origin: string, answer: OwnedSet[]): EncodedSome {
+  const question = Buffer.from(`${origin}\0\0\0\0`, 'latin1')
+  const found = { rcode: rcodes.NOERROR, authoritative: true, answer, authority: [], additional: [] }
+  const encoded = encoder.encode(
+    question,
+    origin,
+    { ...found, cacheable: false, wildcard: false, general: false, proofs: null, awaits: null },
+    messageOctets,
+  )
+  // Not of the pool, so that it can be given back at once.
+  const octets = Buffer.allocUnsafeSlow(encoded.end - encoded.start)
+  encoded.octets.copy(octets, 0, encoded.start, encoded.end)
+  octets[2] = octets[2]! & ~tcBit
+  const records = octets.readUInt16BE(6)
+  const template = { octets, start: 0, end: octets.length, below: null }
+  // A record that is too large for a message is skipped; the rest of the zone is transferred.
+  return { template, sets: Math.min(answer.length, Math.max(1, records)), records }
 }
 
 /** Also for NOTIFY, whose question the nameserver does not read. */
@@ -58,7 +60,11 @@ export function refusal(message: Buffer, query: Query, rcode: number, truncated 
     // A compression pointer in the first name is invalid and not echoed.
     if (nameEnd > 0 && nameEnd + 4 <= message.length && !hasPointer(message, nameEnd)) questionEnd = nameEnd + 4
   }
-  return bareAnswer(message, { ...query, questionEnd }, { rcode, truncated }, optionsOf(query))
+  const known = { ...query, questionEnd }
+  const options = optionsOf(query)
+  const explained =
+    rcode === rcodes.REFUSED ? withError(known, options, extendedErrors.prohibited, udpLimit(query)) : options
+  return bareAnswer(message, known, { rcode, truncated }, explained)
 }
 
 function hasPointer(message: Buffer, nameEnd: number): boolean {

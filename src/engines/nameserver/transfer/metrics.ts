@@ -5,7 +5,8 @@ import type { LagSummary } from './lag.ts'
 export type TransferKind = 'axfr' | 'ixfr' | 'current' | 'refused' | 'badsig'
 
 export type TransferMetrics = {
-  answered(kind: TransferKind, records?: number): void
+  answered(kind: TransferKind): void
+  sent(records: number): void
   notified(result: 'acknowledged' | 'lost'): void
 }
 
@@ -46,10 +47,8 @@ export function createTransferMetrics(lags: () => LagSummary[], registry: Regist
     },
   })
   return {
-    answered(kind, count = 0) {
-      transfers.inc({ kind })
-      records.inc(count)
-    },
+    answered: (kind) => transfers.inc({ kind }),
+    sent: (count) => records.inc(count),
     notified: (result) => notices.inc({ result }),
   }
 }

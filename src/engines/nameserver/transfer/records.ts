@@ -1,11 +1,10 @@
 // The single records of a zone for transfers, and the difference between two versions of a zone.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { nameWithinZone } from '../../../dns/names.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { challengeType } from '../../../services/dns/served-zones.ts'
 import { chainOf, type SignedZone } from '../dnssec/chain.ts'
-import { isSigned, setsIn, signaturesOf } from '../dnssec/sets.ts'
+import { isSigned, setsIn, signatureRdatas } from '../dnssec/sets.ts'
 import type { Touched } from '../dnssec/signing.ts'
 import { touchedBetween } from '../dnssec/touched.ts'
 import { lookup, type OutsideAddresses, type OwnedSet } from '../lookup.ts'
@@ -15,7 +14,6 @@ import { changedNames, insideAliases, linesNamed, linesTyped, nameOf } from './c
 import { type Difference, knownStep, type Step } from './journal.ts'
 
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
-const nodesInAStep = 250
 // In a large zone; each costs some lookups.
 const highestFollowed = 100
 
@@ -28,12 +26,13 @@ function* recordsAt(owner: string, { sets }: ZoneNode): Generator<OwnedSet> {
   for (const set of sets) if (set.type !== typeNumbers.SOA) yield* single(owner, set)
 }
 
-function aliasesAt(owner: string, node: ZoneNode): { owner: string; type: number }[] {
-  return addressTypes.filter((type) => isAlias(node, type)).map((type) => ({ owner, type }))
-}
-
-function isAlias(node: ZoneNode, type: number): boolean {
-  return node.alias !== null && setOf(node, type) === null
+/** The records of a name but for the SOA, with the addresses of an ALIAS. */
+function* answeredAt(zone: Zone, owner: string, node: ZoneNode, around: OutsideAddresses): Generator<OwnedSet> {
+  yield* recordsAt(owner, node)
+  if (node.alias === null) return
+  for (const type of addressTypes) {
+    if (setOf(node, type) === null) yield* flattened(zone, owner, type, around) ?? []
+  }
 }
 
 /** What the nameserver answers for an ALIAS; null while it is unknown. */
@@ -48,32 +47,21 @@ function flattened(zone: Zone, owner: string, type: number, around: OutsideAddre
 function* signingRecords(zone: SignedZone, entries: Iterable<string>, around: OutsideAddresses): Generator<OwnedSet> {
   for (const owned of setsIn(zone, entries, around)) {
     if (isDenial(owned.set.type)) yield owned
-    const signatures = signaturesOf(zone, owned)
-    if (signatures) yield* single(signatures.owner, signatures.set)
+    // Not kept: a whole zone would push out what answers are made of.
+    const { owner, set } = owned
+    yield* single(owner, { type: typeNumbers.RRSIG, ttl: set.ttl, rdatas: signatureRdatas(zone, owned) })
   }
 }
 
 const isDenial = (type: number) => type === typeNumbers.NSEC || type === typeNumbers.NSEC3
 
-/** Everything but the SOA. An ALIAS whose addresses are not known yet is left out; they come with the next version. */
-export async function zoneRecords(zone: Zone, around: OutsideAddresses): Promise<OwnedSet[]> {
-  const records: OwnedSet[] = []
-  const aliases: { owner: string; type: number }[] = []
-  let nodes = 0
-  for (const [owner, node] of zone.nodes) {
-    for (const one of recordsAt(owner, node)) records.push(one)
-    aliases.push(...aliasesAt(owner, node))
-    // Each is built and encoded here; those of a large zone take longer than others should wait.
-    if (++nodes % nodesInAStep === 0) await nextTurn()
-  }
-  for (const { owner, type } of aliases) {
-    for (const one of flattened(zone, owner, type, around) ?? []) records.push(one)
-  }
-  if (!isSigned(zone)) return records
-  for (const one of signingRecords(zone, chainOf(zone), around)) {
-    if (records.push(one) % nodesInAStep === 0) await nextTurn()
-  }
-  return records
+/**
+ * Everything but the SOA, each record as it is asked for. An ALIAS whose addresses are not known yet is left out; they come
+ * with the next version.
+ */
+export function* zoneRecords(zone: Zone, around: OutsideAddresses): Generator<OwnedSet> {
+  for (const [owner, node] of zone.nodes) yield* answeredAt(zone, owner, node, around)
+  if (isSigned(zone)) yield* signingRecords(zone, chainOf(zone), around)
 }
 
 /** The SOA alone, without building the whole zone. */
@@ -120,8 +108,7 @@ function keyed(zone: Zone, around: OutsideAddresses, part: Part | null): Map<str
   for (const owner of part?.owners ?? zone.nodes.keys()) {
     const node = zone.nodes.get(owner)
     if (!node) continue
-    records.push(...recordsAt(owner, node))
-    for (const one of aliasesAt(owner, node)) records.push(...(flattened(zone, owner, one.type, around) ?? []))
+    records.push(...answeredAt(zone, owner, node, around))
   }
   if (isSigned(zone)) records.push(...signingRecords(zone, part?.entries ?? chainOf(zone), around))
   return new Map(records.map((one) => [keyOf(one), one]))

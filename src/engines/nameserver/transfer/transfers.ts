@@ -5,9 +5,9 @@ import { classIn, opcodes, rcodes, typeNumbers } from '../../../dns/packet/numbe
 import { nameInQuery } from '../../../dns/packet/query.ts'
 import { readTsig, type Signer, type TsigKey } from '../../../dns/packet/tsig.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
-import { createEncoder } from '../encode.ts'
+import { createEncoder, finishAnswer } from '../encode.ts'
 import type { ZoneKey, ZoneKeys } from '../keys.ts'
-import type { OutsideAddresses, OwnedSet } from '../lookup.ts'
+import type { OutsideAddresses } from '../lookup.ts'
 import { authenticate } from '../signed.ts'
 import type { Snapshot } from '../snapshot.ts'
 import type { TransferRequest, Transfers } from '../transfers.ts'
@@ -15,13 +15,16 @@ import type { Rrset } from '../zone.ts'
 import type { ZoneSource } from '../zone-table.ts'
 import { createAllowance } from './allowance.ts'
 import { createCatalog } from './catalog.ts'
-import { createJournal, isNewer, type Step } from './journal.ts'
+import { createImages, type ImageOf } from './images.ts'
+import { createJournal, type Difference, isNewer, type Step } from './journal.ts'
 import type { LagStore } from './lag.ts'
-import { knownSerial, messageOctets, packed, refusal, udpLimit } from './messages.ts'
+import { encodeSome, knownSerial, optionsOf, refusal, udpLimit } from './messages.ts'
 import { createTransferMetrics } from './metrics.ts'
 import { soaOf, stepBetween, zoneRecords } from './records.ts'
 import { followZones, type ZoneChange } from './served-zones.ts'
+import { createShares, type Later, unhurried } from './shares.ts'
 import { type CustomerSecondary, createTelling, type TellingOptions } from './telling.ts'
+import { changesOf, differencesOf, soaIn, type Version, wholeOf } from './versions.ts'
 
 export type TransfersOptions = {
   snapshot: Snapshot
@@ -41,6 +44,8 @@ export type TransfersOptions = {
   onKeyUsed?(id: string): void
   /** Where lagging secondaries are told of. */
   lags?: LagStore | undefined
+  /** Runs something after so many milliseconds; for tests. */
+  later?: Later
   /** How secondaries are watched; for tests. */
   watching?: Pick<TellingOptions, 'delaysMs' | 'retryDelaysMs'>
 }
@@ -56,15 +61,20 @@ type Requester = { key: RequestKey; sign: Signer }
 /** An upper bound: the size of a signature is known only after signing, and a signed answer must be sent. */
 const signatureOctets = (key: TsigKey) => key.name.length + 80
 
-/** One version of a zone or of the catalog. */
-type Version = { origin: string; serial: number; soa: Rrset; records(): Promise<OwnedSet[]> }
+const refusalMs = 1_000
+// More never fit into a message: none is shorter than 12 octets.
+const mostSetsOverUdp = Math.floor(1232 / 12)
+const weightOf = (differences: readonly Difference[]) =>
+  differences.reduce((sum, { removed, added }) => sum + removed.length + added.length + 2, 2)
 
 export function createTransfers(options: TransfersOptions): RunningTransfers {
-  const { snapshot, outside, key, keys, log, now = () => Math.floor(Date.now() / 1000) } = options
+  const { snapshot, outside, key, keys, log, now = () => Math.floor(Date.now() / 1000), later = unhurried } = options
   const { table } = snapshot
   const encoder = createEncoder()
   const metrics = createTransferMetrics(() => telling.lags(), options.registry)
   const journal = createJournal()
+  const images = createImages()
+  const shares = createShares(later)
   const isAllowed = createAllowance(now, options.onKeyUsed)
   const served = followZones(snapshot, onZones)
   // Only the platform's own secondaries have the catalog.
@@ -118,40 +128,37 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
 
   function versionOf(origin: string): Version | null {
     if (origin === catalog.origin) {
-      return { origin, serial: catalog.serial, soa: catalog.soa(), records: async () => catalog.records() }
+      const { serial } = catalog
+      return { origin, serial, soa: catalog.soa(), of: `catalog ${serial}`, records: catalog.records }
     }
     const source = served.zones.get(origin)
     if (!source) return null
-    const records = async () => zoneRecords(table.zoneOf(source), outside)
-    return { origin, serial: source.serial, soa: soaOf(table, source), records }
+    const records = () => zoneRecords(table.zoneOf(source), outside)
+    return { origin, serial: source.serial, soa: soaOf(table, source), of: source, records }
   }
 
   /** Null if the changes since that serial are not known. */
-  function incremental({ origin, serial, soa }: Version, from: number): OwnedSet[] | null {
-    const chain = journal.since(origin, from)
-    if (chain?.at(-1)?.to !== serial) return null
-    const own = (set: Rrset): OwnedSet => ({ owner: origin, set })
-    const parts = chain.flatMap((one) => [own(one.fromSoa), ...one.removed, own(one.toSoa), ...one.added])
-    return [own(soa), ...parts, own(soa)]
+  function stepsSince({ origin, serial }: Version, from: number | null): readonly Step[] | null {
+    const steps = from === null ? null : journal.since(origin, from)
+    return steps?.at(-1)?.to === serial ? steps : null
   }
 
-  async function whole({ origin, soa, records }: Version): Promise<OwnedSet[]> {
-    const own = { owner: origin, set: soa }
-    return [own, ...(await records()), own]
-  }
-
-  async function sendAll({ message, query, send }: TransferRequest, sign: Signer, records: OwnedSet[]) {
-    for (const one of packed(encoder, { message, query }, records)) {
-      await send(sign(one))
-      // A large zone and a fast secondary must not delay other queries.
-      await new Promise((resolve) => setImmediate(resolve))
+  /** Whether all of it was sent: a connection that closes ends it. */
+  async function sendAll({ message, query, send, signal }: TransferRequest, sign: Signer, image: ImageOf) {
+    let first = true
+    for await (const { template, records } of images.read(image, signal)) {
+      await send(sign(finishAnswer(template, message, query, first ? optionsOf(query) : null)))
+      metrics.sent(records)
+      first = false
     }
+    return !signal?.aborted
   }
 
   /** The SOA alone means that nothing changed, or over UDP that the answer does not fit. */
-  async function sendSoa(request: TransferRequest, requester: Requester, { origin, soa }: Version): Promise<void> {
-    const [one] = packed(encoder, request, [{ owner: origin, set: soa }])
-    if (one) await sendSigned(request, requester, one)
+  async function sendSoa(request: TransferRequest, requester: Requester, version: Version): Promise<void> {
+    const { template } = encodeSome(encoder, version.origin, [soaIn(version)])
+    const { message, query } = request
+    await sendSigned(request, requester, finishAnswer(template, message, query, optionsOf(query)))
   }
 
   async function sendSigned({ message, query, tcp, send }: TransferRequest, { key, sign }: Requester, answer: Buffer) {
@@ -159,9 +166,26 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     await send(sign(fits ? answer : refusal(message, query, rcodes.NOERROR, true)))
   }
 
-  async function transfer(request: TransferRequest, requester: Requester, version: Version): Promise<void> {
-    const { message, query, tcp } = request
+  async function transferOverUdp(request: TransferRequest, requester: Requester, version: Version, from: number) {
+    const { message, query } = request
+    const steps = stepsSince(version, from)
+    const differences = steps && (await differencesOf(steps))
+    const isShort = differences !== null && weightOf(differences) <= mostSetsOverUdp
+    const sets = isShort ? [...changesOf(version, differences)] : []
+    const { template, sets: encoded } = encodeSome(encoder, version.origin, sets)
+    const answer = finishAnswer(template, message, query, optionsOf(query))
+    const fits = isShort && encoded === sets.length && answer.length + signatureOctets(requester.key) <= udpLimit(query)
+    metrics.answered(fits ? 'ixfr' : 'current')
+    if (!fits) return sendSoa(request, requester, version)
+    metrics.sent(sets.length)
+    return sendSigned(request, requester, answer)
+  }
+
+  async function transfer(request: TransferRequest, requester: Requester, origin: string): Promise<void> {
+    const { message, query, tcp, signal } = request
     const { key, sign } = requester
+    const version = versionFor(origin, key)
+    if (!version) return refuse(request, sign, rcodes.NOTAUTH)
     const ixfr = query.type === typeNumbers.IXFR
     const from = ixfr ? knownSerial(message, query) : null
     if (ixfr && from === null) return refuse(request, sign, rcodes.FORMERR)
@@ -170,18 +194,35 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       metrics.answered('current')
       return sendSoa(request, requester, version)
     }
-    const difference = from === null ? null : incremental(version, from)
-    if (!tcp) {
-      const messages = difference ? [...packed(encoder, { message, query }, difference, messageOctets)] : []
-      const fits = messages.length === 1 && messages[0]!.length + signatureOctets(key) <= udpLimit(query)
-      metrics.answered(fits ? 'ixfr' : 'current', fits ? difference!.length : 0)
-      return fits ? sendSigned(request, requester, messages[0]!) : sendSoa(request, requester, version)
+    if (!tcp) return transferOverUdp(request, requester, version, from!)
+    const leave = await shares.enter(key, signal)
+    if (!leave) return refuseLate(request, sign)
+    try {
+      await transferNow(request, requester, origin, from)
+    } finally {
+      leave(signal?.aborted ? 'aborted' : 'complete')
     }
-    if (!isAllowed(key, difference === null)) return refuse(request, sign, rcodes.REFUSED)
-    const records = difference ?? (await whole(version))
-    metrics.answered(difference ? 'ixfr' : 'axfr', records.length)
-    await sendAll(request, sign, records)
-    telling.sent(version.origin, request.peer.address, version.serial)
+  }
+
+  /** Over a limit. Late, because a client that retries at once would keep the others waiting by that alone. */
+  async function refuseLate(request: TransferRequest, sign: Signer): Promise<void> {
+    if (request.signal?.aborted) return
+    await new Promise<void>((resolve) => later(resolve, refusalMs))
+    if (!request.signal?.aborted) await refuse(request, sign, rcodes.REFUSED)
+  }
+
+  /** The zone, or the key, may have gone while the request waited. */
+  async function transferNow(request: TransferRequest, { key, sign }: Requester, origin: string, from: number | null) {
+    const version = findKey(wireName(key.name))?.id === key.id ? versionFor(origin, key) : null
+    if (!version) return refuse(request, sign, rcodes.NOTAUTH)
+    const steps = stepsSince(version, from)
+    if (!isAllowed(key, steps === null)) return refuseLate(request, sign)
+    const differences = steps && (await differencesOf(steps))
+    if (steps && !differences && !isAllowed(key, true)) return refuseLate(request, sign)
+    metrics.answered(differences ? 'ixfr' : 'axfr')
+    const records = () => (differences ? changesOf(version, differences) : wholeOf(version))
+    const image = { version: version.of, origin, from: differences ? from : null, records }
+    if (await sendAll(request, sign, image)) telling.sent(origin, request.peer.address, version.serial)
   }
 
   async function refuse(request: TransferRequest, sign: Signer | null, rcode: number): Promise<void> {
@@ -236,8 +277,9 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       const transfers = query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR
       const ours = transfers || query.type === typeNumbers.SOA
       if (!ours || query.rcode !== rcodes.NOERROR || query.class !== classIn) return answerAsUsual(request, requester)
-      const version = versionFor(nameInQuery(message, query), key)
-      if (transfers) return version ? transfer(request, requester, version) : refuse(request, sign, rcodes.NOTAUTH)
+      const origin = nameInQuery(message, query)
+      if (transfers) return transfer(request, requester, origin)
+      const version = versionFor(origin, key)
       return version ? sendSoa(request, requester, version) : answerAsUsual(request, requester)
     },
     async close() {

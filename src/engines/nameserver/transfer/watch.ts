@@ -44,6 +44,8 @@ const unheard = new Set<Probe['error']>(['timeout', 'unreachable', 'refused'])
 // A zone that a secondary does not have at all may not be meant for it: after these rounds it is told less often, and so
 // is a secondary of a customer, who may name any address.
 const eagerRounds = 20
+// Thousands of zones may have secondaries that never answer.
+const noteMs = 300_000
 
 type Entry = {
   /** The serial that the secondary has to reach, and the one of the last notice since. */
@@ -57,6 +59,8 @@ type Entry = {
   reason: LagReason | null
   /** The reason that the store has; null if it has none. */
   told: LagReason | null
+  /** What the store has of the last check, and since when. */
+  noted: { result: string; atMs: number } | null
 }
 
 type Target = Place & {
@@ -132,6 +136,16 @@ export function createWatch(options: WatchOptions): Watch {
     entry.told = reason
   }
 
+  /** For the owner of the zone; one that lags for long is written only so often. */
+  async function note(target: Target, origin: string, entry: Entry, { serial, error }: Probe): Promise<void> {
+    const result = `${serial} ${error}`
+    const isFresh = entry.noted?.result === result && Date.now() - entry.noted.atMs < noteMs
+    // The platform's own are asked whenever their status is.
+    if (target.own || isFresh) return
+    await write((store) => store.checked({ origin, secondary: target.address, serial, error }))
+    entry.noted = { result, atMs: Date.now() }
+  }
+
   /** Asks a secondary for a zone, or takes it for silent; null if there was nothing to ask. */
   async function check(target: Target, origin: string, isSilent: boolean): Promise<Probe | null> {
     const entry = target.entries.get(origin)
@@ -152,7 +166,9 @@ export function createWatch(options: WatchOptions): Watch {
       return null
     }
     const found: Probe = isSilent ? { serial: null, error: 'timeout' } : await probe(secondary, textName(origin))
-    if (!closed) await settle(target, origin, entry, found)
+    if (closed) return found
+    await settle(target, origin, entry, found)
+    if (!isSilent) await note(target, origin, entry, found)
     return found
   }
 
@@ -227,6 +243,7 @@ export function createWatch(options: WatchOptions): Watch {
       served: null,
       reason: null,
       told: null,
+      noted: null,
     }
     target.entries.set(origin, entry)
     return entry

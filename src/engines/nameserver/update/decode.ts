@@ -58,7 +58,6 @@ export function decodeUpdate(message: Buffer, end: number): DecodedUpdate {
     at = record.end
     const { name } = nameAt(signed, record.start, known)
     if (nameWithinZone(name, zone) === null) throw new UpdateFault(rcodes.NOTZONE)
-    // RFC 2181, section 8: a TTL has 31 bits.
     const ttl = signed.readUInt32BE(record.dataStart - 6)
     return { ...record, name: storedName(name, zone), ttl, empty: record.end === record.dataStart }
   }
@@ -111,7 +110,10 @@ function stepOf(message: Buffer, zone: string, rr: Rr): UpdateStep {
   const isAny = rr.type === typeNumbers.ANY
   if (isMeta(rr.type) && !(isAny && rr.class === classAny)) throw new UpdateFault(rcodes.FORMERR)
   const type = typeName(rr.type)
-  if (rr.class === classIn) return { name, add: true, type, value: storedValue(message, zone, rr), ttl }
+  if (rr.class === classIn) {
+    // RFC 2181, section 8: a TTL has 31 bits; with the highest bit set it counts as zero.
+    return { name, add: true, type, value: storedValue(message, zone, rr), ttl: ttl > 0x7fff_ffff ? 0 : ttl }
+  }
   if (ttl !== 0) throw new UpdateFault(rcodes.FORMERR)
   if (rr.class === classNone) return { name, add: false, type, value: storedValue(message, zone, rr) }
   if (rr.class !== classAny || !empty) throw new UpdateFault(rcodes.FORMERR)

@@ -18,6 +18,8 @@ export type WorkerData = {
   names: SharedArrayBuffer
   /** How many packets were handed over and not answered yet. */
   outstanding: SharedArrayBuffer
+  /** For each listener, 1 once the thread has answered a query there. */
+  answering: SharedArrayBuffer
 }
 
 /** An answer for a worker's cache; `zone` is the id that its questions are counted for. */

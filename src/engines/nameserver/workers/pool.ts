@@ -42,18 +42,28 @@ export type PoolOptions = Pick<WorkerData, 'cookieSecret' | 'rateLimit'> & {
   /** Gets what the threads have counted. */
   questions: TallyBook
   log: Logger
+  /** The program of a thread, for tests. */
+  program?: string | URL | undefined
+}
+
+export type Pool = {
+  /** Threads that have not answered a query at this listener since they were started. */
+  silent(listener: number): number
+  close(): Promise<void>
 }
 
 const respawnMs = 1_000
 const reportWaitMs = 1_000
 // A thread may have lost what it was told: its cache is bounded, and it may be a new one.
 const tellAgainMs = 1_000
-const program = programFile('src/engines/nameserver/workers/worker')
+const usualProgram = programFile('src/engines/nameserver/workers/worker')
 
-export function startPool(options: PoolOptions): { close(): Promise<void> } {
-  const { listeners, generations, metrics, packets, log } = options
+export function startPool(options: PoolOptions): Pool {
+  const { listeners, generations, metrics, packets, program = usualProgram, log } = options
   const workers = new Set<Worker>()
   const timers = new Set<NodeJS.Timeout>()
+  /** Of each thread, by its number; set by the thread itself. */
+  const answering: Int32Array[] = []
   let closed = false
 
   const keep = createBatch((answers: KeptAnswer[]) => {
@@ -99,6 +109,8 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
 
   function spawn(index: number, tallies: SharedArrayBuffer): void {
     const outstanding = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
+    const answered = new SharedArrayBuffer(listeners.length * Int32Array.BYTES_PER_ELEMENT)
+    answering[index] = new Int32Array(answered)
     const { cookieSecret, rateLimit, generationMemory, nameMemory } = options
     const own = listeners.map(({ sockets, nsid }) => ({ socket: sockets[index]!, nsid }))
     const data: WorkerData = {
@@ -109,6 +121,7 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
       generations: generationMemory,
       names: nameMemory,
       outstanding,
+      answering: answered,
     }
     const worker = new Worker(program, { workerData: data })
     workers.add(worker)
@@ -130,6 +143,7 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
     worker.on('error', (err) => log.error({ err }, 'a thread of the nameserver failed and is replaced'))
     worker.on('exit', () => {
       workers.delete(worker)
+      answering[index] = new Int32Array(listeners.length)
       if (closed) return
       // Its sockets stay open, so that packets are queued in them meanwhile.
       const timer = setTimeout(() => {
@@ -154,6 +168,7 @@ export function startPool(options: PoolOptions): { close(): Promise<void> } {
 
   for (let index = 0; index < options.workers; index++) spawn(index, metrics.addTallies())
   return {
+    silent: (listener) => answering.filter((answered) => answered[listener] === 0).length,
     async close() {
       closed = true
       for (const timer of timers) clearTimeout(timer)

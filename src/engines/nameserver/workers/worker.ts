@@ -41,6 +41,7 @@ const rateLimit = data.rateLimit && createRateLimit(data.rateLimit)
 const tallies = createTallies(data.tallies)
 const generations = new Int32Array(data.generations)
 const outstanding = new Int32Array(data.outstanding)
+const answering = new Int32Array(data.answering)
 const handOver = createPacker((octets) => main.postMessage(octets, [octets.buffer]))
 const query = emptyQuery()
 
@@ -91,7 +92,10 @@ function answerOn(listener: number, nsid: string): Answer {
     const known = isSpecial(query, false)
       ? undefined
       : withoutZones.answer(withoutZones.contextOf(message, query, peer, false))
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      if (known !== null && answering[listener] === 0) Atomics.store(answering, listener, 1)
+      return known
+    }
     if (Atomics.add(outstanding, 0, 1) < highestOutstanding) handOver({ listener, sender, message })
     else {
       Atomics.sub(outstanding, 0, 1)

@@ -29,6 +29,8 @@ const atOnce = 2
 const highestWaiting = 10
 // A file of 16 MiB with as many records as operators may allow takes half of it.
 const highestHeapMb = 1_024
+// Its heap keeps the size that the largest zone needed, some 70 MB after one of 50,000 records.
+const idleMs = 60_000
 const program = programFile('src/services/dns/thread/worker')
 
 type Task = {
@@ -38,22 +40,34 @@ type Task = {
   settle(outcome: { result: AnyResult } | { error: unknown }): void
 }
 
-export function createZoneThread(databaseUrl: string, log: Logger): ZoneThread {
+function startWorker(data: ThreadData): Worker {
+  return new Worker(program, { workerData: data, resourceLimits: { maxOldGenerationSizeMb: highestHeapMb } })
+}
+
+export function createZoneThread(databaseUrl: string, log: Logger, createWorker = startWorker): ZoneThread {
   /** By account, in the order of their turns. */
   const waiting = new Map<string, Task[]>()
   const running = new Map<number, Task>()
   let worker: Worker | null = null
   let closed = false
   let lastId = 0
+  let idle: NodeJS.Timeout | undefined
+  let ended: Promise<unknown> = Promise.resolve()
+
+  function end(): void {
+    const last = worker
+    worker = null
+    ended = Promise.resolve(last?.terminate())
+  }
 
   function start(): Worker {
-    const data: ThreadData = { databaseUrl, connections: atOnce }
-    const started = new Worker(program, { workerData: data, resourceLimits: { maxOldGenerationSizeMb: highestHeapMb } })
+    const started = createWorker({ databaseUrl, connections: atOnce })
     started.on('message', (message: FromThread) => {
       const task = running.get(message.id)
       running.delete(message.id)
       task?.settle('result' in message ? message : { error: unpackError(message.error) })
       next()
+      if (running.size === 0 && worker === started) idle = setTimeout(end, idleMs).unref()
     })
     started.on('error', (err) => log.error({ err }, 'the thread for large zones failed and is replaced'))
     started.on('exit', () => {
@@ -85,6 +99,7 @@ export function createZoneThread(databaseUrl: string, log: Logger): ZoneThread {
       if (tasks.length > 0) waiting.set(accountId, tasks)
       busy.add(accountId)
       running.set(task.id, task)
+      clearTimeout(idle)
       worker ??= start()
       const { id, job } = task
       send({ id, job }, job.kind === 'import' ? [job.octets] : [])
@@ -132,8 +147,8 @@ export function createZoneThread(databaseUrl: string, log: Logger): ZoneThread {
       const fault = () => new Fault('overloaded', 'The server stops.', { retryAfterSeconds: 5 })
       for (const task of [...waiting.values()].flat()) task.settle({ error: fault() })
       waiting.clear()
-      const last = worker
-      await last?.terminate()
+      clearTimeout(idle)
+      await Promise.all([ended, worker?.terminate()])
     },
   }
 }

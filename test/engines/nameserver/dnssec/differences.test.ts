@@ -29,7 +29,7 @@ const sometimes = [
 const shown = ({ owner, set: { type, ttl, rdatas } }: OwnedSet) =>
   rdatas.map(({ head, names, tail }) => [owner, type, ttl, head.toString('hex'), names, tail.toString('hex')].join(' '))
 
-test.each<Denial>(['nsec', 'nsec3'])('a difference leads from one version to the next, %s', async (denial) => {
+test.each<Denial>(['nsec', 'nsec3'])('a difference leads from one version to the next, %s', (denial) => {
   const table = new ZoneTable(constants, () => {})
   let state = denial === 'nsec' ? 1 : 2
   const random = (below: number) => {
@@ -42,18 +42,18 @@ test.each<Denial>(['nsec', 'nsec3'])('a difference leads from one version to the
     table.apply([row.name], [row])
     return table.get(row.name)!
   }
-  const recordsOf = async (source: ReturnType<typeof put>) =>
-    (await zoneRecords(table.draft(source), nowhere)).flatMap(shown).sort()
+  const recordsOf = (source: ReturnType<typeof put>) =>
+    [...zoneRecords(table.draft(source), nowhere)].flatMap(shown).sort()
   const lines = new Set<string>()
   let before = put(1, lines)
-  let had = await recordsOf(before)
+  let had = recordsOf(before)
   for (let serial = 2; serial < 80; serial++) {
     for (let changes = 1 + random(3); changes > 0; changes--) {
       const line = sometimes[random(sometimes.length)]!
       if (!lines.delete(line)) lines.add(line)
     }
     const after = put(serial, lines)
-    const has = await recordsOf(after)
+    const has = recordsOf(after)
     const { removed, added } = differenceOf(table, before, after, nowhere)!
     const left = new Set(had)
     for (const one of removed.flatMap(shown)) expect(left.delete(one), `${one} was there`).toBe(true)

@@ -242,7 +242,8 @@ describe.skipIf(!possible).each(denials)('the threads of a nameserver, %s', (den
       const codes = {}
       let answered = 0
       for (const packet of ${JSON.stringify(packets.map((packet) => packet.toString('hex')))}) {
-        const socket = createSocket('udp4').on('message', (answer) => {
+        const socket = createSocket('udp4').on('message', (answer, from) => {
+          if (from.port !== ${world.ports[0]}) return
           const kind = [answer[3] & 15, answer[7]].join()
           codes[kind] = (codes[kind] ?? 0) + 1
           if (++answered < ${packets.length}) return

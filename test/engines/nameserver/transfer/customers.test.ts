@@ -160,5 +160,20 @@ zone:
     await world.addRecord('knot.dev', 'A', 'b', '192.0.2.2')
     await has('b.knot.dev', '192.0.2.2')
     expect(knot.output()).toMatch(/IXFR, incoming.*finished/)
+    const status = async () => (await world.api.call('GET', '/dns/knot.dev/zone/status')).body
+    await until(async () => (await status()).secondaries[0].current)
+    const { serial, secondaries } = await status()
+    const told = { error: null, reason: null, since: null, checkedAt: expect.any(String) }
+    expect(secondaries).toEqual([{ address: `127.0.0.1:${port}`, serial, behind: 0, current: true, ...told }])
+    const zones = [{ domain: 'knot.dev', names: ['a'] }]
+    const narrow = await world.api.call('POST', '/tokens', { body: { name: 'narrow', scopes: ['dns:read'], zones } })
+    const seen = await world.api.call('GET', '/dns/knot.dev/zone/status', { token: narrow.body.secret })
+    expect([seen.status, seen.body.secondaries]).toEqual([200, []])
+    await knot.stop()
+    await world.addRecord('knot.dev', 'A', 'c', '192.0.2.3')
+    await until(async () => /timeout|refused/.test((await status()).secondaries[0].error))
+    expect((await status()).secondaries[0]).toMatchObject({ current: false, serial: null, behind: null })
+    await world.api.call('DELETE', `/dns/knot.dev/keys/${key.id}`)
+    expect((await status()).secondaries).toEqual([])
   })
 })

@@ -2,11 +2,15 @@
 import { pino } from 'pino'
 import { classIn } from '../../../../src/dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery } from '../../../../src/dns/packet/query.ts'
-import { createSigner } from '../../../../src/dns/packet/tsig.ts'
+import { createSigner, type TsigKey } from '../../../../src/dns/packet/tsig.ts'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
 import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
 import type { Snapshot } from '../../../../src/engines/nameserver/snapshot.ts'
-import { createTransfers, type RunningTransfers } from '../../../../src/engines/nameserver/transfer/transfers.ts'
+import {
+  createTransfers,
+  type RunningTransfers,
+  type TransfersOptions,
+} from '../../../../src/engines/nameserver/transfer/transfers.ts'
 import { type ZoneRow, ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
 
 export const key = { name: 'transfer.berth.test', secret: Buffer.alloc(32, 'berth') }
@@ -24,15 +28,32 @@ export function question(name: string, type: number, opcode = 0): Buffer {
   ])
 }
 
+/** What runs later does so when time passes, which it does by `pass` alone. */
+export function startClock() {
+  let nowMs = 0
+  let pending: { run(): void; atMs: number }[] = []
+  return {
+    later: (run: () => void, ms: number) => void pending.push({ run, atMs: nowMs + ms }),
+    async pass(ms: number) {
+      nowMs += ms
+      const due = pending.filter(({ atMs }) => atMs <= nowMs)
+      pending = pending.filter(({ atMs }) => atMs > nowMs)
+      for (const { run } of due) run()
+      await new Promise((resolve) => setImmediate(resolve))
+    },
+  }
+}
+
 export type Offline = {
   transfers: RunningTransfers
   table: ZoneTable
   clock: { seconds: number }
   /** Puts zones in, or changes them, as the database would; a name without a row is gone. */
   put(names: string[], rows: ZoneRow[]): void
-  /** All the answers to one message. */
-  ask(message: Buffer, tcp?: boolean): Promise<Buffer[]>
-  signed(message: Buffer): Buffer
+  /** All the answers to one message. `onAnswer` is called with each, and may end the connection. */
+  ask(message: Buffer, tcp?: boolean, onAnswer?: (closing: AbortController) => void): Promise<Buffer[]>
+  /** By the platform's key, or another one. */
+  signed(message: Buffer, by?: TsigKey): Buffer
 }
 
 export const row = (name: string, serial: number, records: string[] = [], id = `dom_${name}`): ZoneRow => ({
@@ -45,7 +66,7 @@ export const row = (name: string, serial: number, records: string[] = [], id = `
   records: records.join('\n'),
 })
 
-export function startOffline(secondaries: string[] = []): Offline {
+export function startOffline(secondaries: string[] = [], more: Pick<TransfersOptions, 'keys' | 'later'> = {}): Offline {
   const constants = {
     nameservers: ['ns1.berth.test', 'ns2.berth.test'],
     soa: (zone: string) => ({
@@ -80,7 +101,7 @@ export function startOffline(secondaries: string[] = []): Offline {
   }
   const clock = { seconds: startSeconds }
   const now = () => clock.seconds
-  const transfers = createTransfers({ snapshot, outside: nowhere, key, secondaries, log: silent, now })
+  const transfers = createTransfers({ snapshot, outside: nowhere, key, secondaries, log: silent, now, ...more })
   return {
     transfers,
     table,
@@ -89,15 +110,20 @@ export function startOffline(secondaries: string[] = []): Offline {
       const changed = table.apply(names, rows)
       for (const listener of listeners) listener(changed)
     },
-    async ask(message, tcp = true) {
+    async ask(message, tcp = true, onAnswer = () => {}) {
       const query = emptyQuery()
       const answers: Buffer[] = []
       if (!decodeQuery(message, query) || query.rcode === 1) return answers
       const peer = { address: '127.0.0.1', port: 5353 }
-      const send = async (answer: Buffer) => void answers.push(answer)
-      await transfers.handle({ message, query, peer, tcp, send, refuse: send, answer: async () => null })
+      const closing = new AbortController()
+      const { signal } = closing
+      const send = async (answer: Buffer) => {
+        answers.push(answer)
+        onAnswer(closing)
+      }
+      await transfers.handle({ message, query, peer, tcp, signal, send, refuse: send, answer: async () => null })
       return answers
     },
-    signed: (message) => createSigner(key, null, now)(message),
+    signed: (message, by = key) => createSigner(by, null, now)(message),
   }
 }

@@ -25,13 +25,21 @@ describe('a watch', () => {
     begin?(lag: Lag): Promise<void>
     end?(): Promise<void>
     known?: Omit<Lag, 'served'>[]
+    isTold?(address: string): boolean
   }
 
-  function start({ probe, serialOf = () => 5, begin = async () => {}, end = async () => {}, known = [] }: Setup) {
-    const seen = { begun: [] as Lag[], ended: 0, forgotten: 0, told: 0, probes: 0 }
+  function start({
+    probe,
+    serialOf = () => 5,
+    begin = async () => {},
+    end = async () => {},
+    known = [],
+    isTold,
+  }: Setup) {
+    const seen = { begun: [] as Lag[], checked: [] as unknown[], ended: 0, forgotten: 0, told: 0, probes: 0 }
     watch = createWatch({
       secondaries: [secondary],
-      isTold: (_origin, address) => address === secondary.address,
+      isTold: (_origin, address) => isTold?.(address) ?? address === secondary.address,
       catalog: wireName('catalog.invalid'),
       serialOf,
       notify: () => void seen.told++,
@@ -43,6 +51,9 @@ describe('a watch', () => {
         async end() {
           await end()
           seen.ended++
+        },
+        async checked(check) {
+          seen.checked.push(check)
         },
         async forget() {
           seen.forgotten++
@@ -110,6 +121,23 @@ describe('a watch', () => {
     has = 5
     await until(() => seen.ended === 1)
     expect(seen.begun.length).toBe(1)
+  })
+
+  test('notes what a secondary of a customer served, once for each result, and none of the platform’s own', async () => {
+    const other = { address: '198.51.100.53:53', host: '198.51.100.53' }
+    const told = new Set([secondary.address, other.address])
+    const seen = start({
+      probe: (_zone, count) => (count < 12 ? behind : current),
+      isTold: (address) => told.has(address),
+    })
+    watch.noticed(zone, other, { acknowledged: true, changed: true })
+    noticed()
+    await until(() => seen.checked.length === 2)
+    const check = { origin: zone, secondary: other.address }
+    expect(seen.checked).toEqual([
+      { ...check, serial: 4, error: null },
+      { ...check, serial: 5, error: null },
+    ])
   })
 
   test('leaves one alone that has the zone at the first look', async () => {

@@ -81,6 +81,21 @@ describe('an update', () => {
     expect(rows.map(({ ttl }) => ttl)).toEqual([77, 77])
   })
 
+  test('with a TTL beyond the limits gets the nearest one, as an import does', async () => {
+    const { zone, key } = await newZone()
+    // RFC 2181, section 8: a TTL of 32 bits counts as zero.
+    for (const [name, ttl] of Object.entries({ none: 0, short: 29, long: 86_401, odd: 0x8000_0000 })) {
+      expect(await world.update(key, { updates: [addText(`${name}.${zone}`, 'a', ttl)] }), name).toBe('NOERROR')
+    }
+    const rows = await world.db.dnsRecord.findMany({ where: { domain: { name: zone } } })
+    expect(Object.fromEntries(rows.map(({ name, ttl }) => [name, ttl]))).toEqual({
+      none: 30,
+      short: 30,
+      long: 86_400,
+      odd: 30,
+    })
+  })
+
   test('leaves a CNAME and other records apart without a word, and replaces a CNAME', async () => {
     const { zone, key } = await newZone()
     const alias = (target: string) => add(`c.${zone}`, 'CNAME', nameData(target))
@@ -109,9 +124,6 @@ describe('an update', () => {
       add(zone, 'CNAME', nameData('www.example.net')),
       add(zone, 'SOA', Buffer.concat([nameData('a.example.net'), nameData('b.example.net'), Buffer.alloc(20)])),
       addAddress(`al.${zone}`, '192.0.2.1'),
-      addText(`x.${zone}`, 'b', 29),
-      addText(`x.${zone}`, 'b', 86_401),
-      addText(`x.${zone}`, 'b', 0x8000_0000),
       add(`x.${zone}`, 'A', Buffer.from([1, 2, 3])),
       add(`x.${zone}`, 'TXT', Buffer.from([5, 1])),
       // NULL, which no zone here has.
@@ -121,6 +133,40 @@ describe('an update', () => {
       expect(await world.update(key, { updates: [good, bad] }), JSON.stringify(bad)).toBe('REFUSED')
     }
     expect(await world.recordsOf(zone)).toEqual(before)
+  })
+
+  test('adds nothing below a delegation that nobody would see, and deletes what is there', async () => {
+    const { zone, key } = await newZone()
+    const at = (name: string) => `${name}.${zone}`
+    const cut = add(at('cut'), 'NS', nameData(at('ns1.cut')))
+    const hidden = addText(at('deep.cut'), 'a')
+    expect(await world.update(key, { updates: [hidden, cut] }), 'with the delegation').toBe('REFUSED')
+    expect(await world.update(key, { updates: [hidden, addText(at('cut'), 'a')] })).toBe('NOERROR')
+    expect(await world.update(key, { updates: [cut, addAddress(at('ns1.cut'), '192.0.2.1')] })).toBe('NOERROR')
+    const before = await world.recordsOf(zone)
+    for (const bad of [
+      addText(at('cut'), 'b'),
+      addText(at('x.cut'), 'b'),
+      addAddress(at('x.y.cut'), '192.0.2.1'),
+      addText(at('ns1.cut'), 'b'),
+      add(at('inner.cut'), 'NS', nameData('ns.example.net')),
+    ]) {
+      const updates = [addText(at('good'), 'a'), bad]
+      expect(await world.update(key, { updates }), JSON.stringify(bad)).toBe('REFUSED')
+    }
+    expect(await world.recordsOf(zone)).toEqual(before)
+    const glue = add(at('ns1.cut'), 'AAAA', Buffer.alloc(16, 1))
+    const ds = add(at('cut'), 'DS', Buffer.concat([Buffer.from([0, 1, 13, 2]), Buffer.alloc(32)]))
+    expect(await world.update(key, { updates: [glue, ds, addText(at('besides'), 'a')] })).toBe('NOERROR')
+    expect(await world.update(key, { updates: [remove(at('deep.cut')), remove(at('cut'), 'TXT')] })).toBe('NOERROR')
+    expect(await world.update(key, { updates: [remove(at('cut')), hidden] }), 'without it').toBe('NOERROR')
+  })
+
+  test('adds nothing where another zone that is served here answers', async () => {
+    const { zone, key } = await newZone()
+    await world.newDomain(`dev.${zone}`)
+    expect(await world.update(key, { updates: [addText(`_acme-challenge.dev.${zone}`, 'a')] })).toBe('REFUSED')
+    expect(await world.update(key, { updates: [add(`dev.${zone}`, 'NS', nameData('ns.example.net'))] })).toBe('NOERROR')
   })
 
   test('within the quotas of the account, as a batch', async () => {

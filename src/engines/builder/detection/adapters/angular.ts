@@ -2,6 +2,7 @@
 import { type Adapter, files, server } from '../adapter.ts'
 import { plainFolder } from '../config-text.ts'
 import { ownOf, parseObject } from '../manifest.ts'
+import { reasonOf } from '../single-page.ts'
 
 /** What angular.json says of the application that is built. */
 function applicationOf(config: string): { name: string; options: unknown; builder: string } | null {
@@ -39,7 +40,10 @@ export const angular: Adapter = {
     const base = ownOf(path, 'base')
     const written = typeof path === 'string' ? path : typeof base === 'string' ? base : `dist/${name}`
     const folder = plainFolder(written) ?? 'dist'
-    if (builder.endsWith(':browser')) return files([folder], `angular.json has ${name} written to ${folder}.`)
+    const singlePage = reasonOf('Angular')
+    if (builder.endsWith(':browser')) {
+      return { ...files([folder], `angular.json has ${name} written to ${folder}.`), singlePage }
+    }
     const rendered = ownOf(options, 'ssr')
     if (rendered && ownOf(options, 'outputMode') !== 'static') {
       return server(`${anyHost} node '${folder}/server/server.mjs'`, `angular.json has ${name} rendered by a server.`)
@@ -47,6 +51,8 @@ export const angular: Adapter = {
     const part = ownOf(path, 'browser')
     const browser = typeof part === 'string' ? part : 'browser'
     const output = browser === '' ? folder : (plainFolder(`${folder}/${browser}`) ?? folder)
-    return files([output, folder], `angular.json has ${name} written to ${output}.`)
+    const plan = files([output, folder], `angular.json has ${name} written to ${output}.`)
+    // With a renderer, the build writes a page for each route.
+    return rendered ? plan : { ...plan, singlePage }
   },
 }

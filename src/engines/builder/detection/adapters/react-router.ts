@@ -1,6 +1,7 @@
 // React Router as a framework, and Remix before it: a server, or files without one.
 import { type Adapter, configFiles, files, server } from '../adapter.ts'
 import { isSet } from '../config-text.ts'
+import { reasonOf } from '../single-page.ts'
 
 export const reactRouter: Adapter = {
   name: 'react-router',
@@ -9,7 +10,10 @@ export const reactRouter: Adapter = {
   configs: configFiles('react-router.config'),
   build: 'npx --no-install react-router build',
   plan(facts, config) {
-    if (isSet(config, 'ssr', false)) return files(['build/client'], 'The configuration of React Router has ssr: false.')
+    if (isSet(config, 'ssr', false)) {
+      const plan = files(['build/client'], 'The configuration of React Router has ssr: false.')
+      return { ...plan, singlePage: reasonOf('React Router') }
+    }
     const command = 'npx --no-install react-router-serve build/server/index.js'
     const start = facts.manifest.scripts.has('start') ? 'npm start' : command
     return server(
@@ -26,8 +30,10 @@ export const remix: Adapter = {
   configs: [...configFiles('vite.config'), ...configFiles('remix.config')],
   build: 'npx --no-install remix vite:build',
   plan(facts, config) {
-    if (isSet(config, 'ssr', false))
-      return files(['build/client', 'public'], 'The configuration of Remix has ssr: false.')
+    if (isSet(config, 'ssr', false)) {
+      const plan = files(['build/client', 'public'], 'The configuration of Remix has ssr: false.')
+      return { ...plan, singlePage: reasonOf('Remix') }
+    }
     const command = 'npx --no-install remix-serve build/server/index.js'
     const start = facts.manifest.scripts.has('start') ? 'npm start' : command
     return server(start, 'Remix renders pages by a server.')

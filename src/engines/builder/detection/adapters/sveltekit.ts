@@ -1,7 +1,7 @@
 // SvelteKit: by its adapter, files or a server for Node.js.
 import { scriptCommandOf } from '../../toolchain.ts'
 import { type Adapter, configFiles, files, server } from '../adapter.ts'
-import { folderOf } from '../config-text.ts'
+import { folderOf, mayBe } from '../config-text.ts'
 
 const start = 'node build/index.js'
 
@@ -15,7 +15,11 @@ export const sveltekit: Adapter = {
     const uses = (name: string) =>
       config.includes(`@sveltejs/adapter-${name}`) ||
       (config === '' && manifest.dependencies.has(`@sveltejs/adapter-${name}`))
-    if (uses('static')) return files([folderOf(config, 'pages') ?? 'build'], 'It uses @sveltejs/adapter-static.')
+    if (uses('static')) {
+      const plan = files([folderOf(config, 'pages') ?? 'build'], 'It uses @sveltejs/adapter-static.')
+      const page = ['200.html', 'index.html'].find((name) => mayBe(config, 'fallback', name.replace('.', '\\.')))
+      return page ? { ...plan, singlePage: `Its fallback is ${page}, which unknown paths get.` } : plan
+    }
     if (uses('node')) return server(start, 'It uses @sveltejs/adapter-node.')
     if (!uses('auto')) return files(['build'], 'It uses an adapter that is neither static nor for Node.js.')
     // adapter-auto takes the adapter for Node.js where this variable is set.

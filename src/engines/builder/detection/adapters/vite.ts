@@ -1,6 +1,7 @@
 // Bundlers, and what is built with them.
 import { type Adapter, configFiles, files } from '../adapter.ts'
 import { folderOf, plainFolder } from '../config-text.ts'
+import { reasonOf, singlePageOf } from '../single-page.ts'
 
 const flavours = [
   ['react', 'React'],
@@ -8,6 +9,7 @@ const flavours = [
   ['svelte', 'Svelte'],
   ['solid-js', 'Solid'],
   ['preact', 'Preact'],
+  ['lit', 'Lit'],
 ] as const
 
 export const vite: Adapter = {
@@ -21,7 +23,8 @@ export const vite: Adapter = {
     const argument = /--outDir[= ]([^\s&|;]{1,200})/.exec(buildText)?.[1]
     const folder = (argument === undefined ? folderOf(config, 'outDir') : plainFolder(argument)) ?? 'dist'
     const flavour = flavours.find(([name]) => manifest.dependencies.has(name))
-    return files([folder], `Vite${flavour ? ` with ${flavour[1]}` : ''} writes to ${folder}.`)
+    const plan = files([folder], `Vite${flavour ? ` with ${flavour[1]}` : ''} writes to ${folder}.`)
+    return { ...plan, singlePage: singlePageOf(manifest, { config }) }
   },
 }
 
@@ -30,7 +33,7 @@ export const createReactApp: Adapter = {
   title: 'Create React App',
   packages: ['react-scripts'],
   build: 'npx --no-install react-scripts build',
-  plan: () => files(['build'], 'react-scripts writes to build.'),
+  plan: () => ({ ...files(['build'], 'react-scripts writes to build.'), singlePage: reasonOf('react') }),
 }
 
 export const vueCli: Adapter = {
@@ -39,7 +42,10 @@ export const vueCli: Adapter = {
   packages: ['@vue/cli-service'],
   configs: configFiles('vue.config'),
   build: 'npx --no-install vue-cli-service build',
-  plan: (_facts, config) => files([folderOf(config, 'outputDir') ?? 'dist'], 'vue-cli-service writes to dist.'),
+  plan({ manifest }, config) {
+    const plan = files([folderOf(config, 'outputDir') ?? 'dist'], 'vue-cli-service writes to dist.')
+    return { ...plan, singlePage: singlePageOf(manifest, { config }) }
+  },
 }
 
 export const parcel: Adapter = {
@@ -47,9 +53,9 @@ export const parcel: Adapter = {
   title: 'Parcel',
   packages: ['parcel', 'parcel-bundler'],
   build: 'npx --no-install parcel build index.html',
-  plan({ buildText }) {
+  plan({ manifest, buildText }) {
     const argument = /--dist-dir[= ]([^\s&|;]{1,200})/.exec(buildText)?.[1]
     const folder = (argument === undefined ? null : plainFolder(argument)) ?? 'dist'
-    return files([folder], `Parcel writes to ${folder}.`)
+    return { ...files([folder], `Parcel writes to ${folder}.`), singlePage: singlePageOf(manifest) }
   },
 }

@@ -46,7 +46,7 @@ withEachDriverAtOnce('a server', (test) => {
     expect((await world.get('/')).status).toBe(200)
   })
 
-  test('that never listens is not ready, and the reason says so with its output', async ({ start }) => {
+  test('that never listens is not ready, and the reason says so', async ({ start }) => {
     // A busy machine may not have started them in that time; only a run where both were says something.
     for (let startMs = 5_000; ; startMs *= 2) {
       const world = await start({ startMs })
@@ -59,14 +59,13 @@ withEachDriverAtOnce('a server', (test) => {
       const [deaf, sick] = await Promise.all(
         ['deaf', 'sick'].map((id) => world.servers.ready(id).catch((error) => error)),
       )
-      const late = deaf.message.includes('printed nothing') || sick.message.includes('nothing listens')
+      const late = sick.message.includes('nothing listens')
       if (late && startMs < 30_000) continue
       expect(deaf).toBeInstanceOf(ServerUnavailable)
       expect(deaf.message).toBe(
-        `The server was not healthy within ${startMs / 1000} s: nothing listens at the port of the variable PORT. ` +
-          'Its last output:\nmy key is ***',
+        `The server was not healthy within ${startMs / 1000} s: nothing listens at the port of the variable PORT`,
       )
-      expect(sick.message).toContain('it answers GET / with 500. It printed nothing.')
+      expect(sick.message).toContain('it answers GET / with 500')
       expect(world.processes('deaf')).toEqual([])
       return
     }
@@ -75,7 +74,7 @@ withEachDriverAtOnce('a server', (test) => {
   test('that ends, or whose files are not there, is not ready, and a visitor hears so', async ({ start }) => {
     const world = await start()
     await world.deploy('broken', `throw new Error('no database')`)
-    await expect(world.servers.ready('broken')).rejects.toThrow(/exited with 1\. Its last output:(.|\n)*no database/)
+    await expect(world.servers.ready('broken')).rejects.toThrow(/exited with 1$/)
     await expect(world.servers.ready('absent')).rejects.toThrow('not on this machine')
     world.show('broken')
     expect(await world.get('/')).toMatchObject({ status: 503, headers: { 'retry-after': '5' } })
@@ -121,7 +120,7 @@ withEachDriverAtOnce('a server', (test) => {
     expect(await hold('b2')).toBe(503)
     expect(await hold('a4')).toBe(503)
     expect(await hold('c1')).toBe(200)
-    const up = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].filter((id) => world.servers.isUp(id))
+    const up = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1'].filter((id) => world.servers.isWanted(id))
     expect(up.map((id) => id[0])).toEqual(['a', 'b', 'c'])
   })
 
@@ -158,7 +157,7 @@ withEachDriverAtOnce('a server of production', (test) => {
     const world = await start({ restartDelaysMs: [10] })
     await world.deploy('site', `throw new Error('not yet')`)
     world.servers.keep('site')
-    await expect(world.servers.ready('site')).rejects.toThrow('not yet')
+    await expect(world.servers.ready('site')).rejects.toThrow('exited with 1')
     await world.deploy('site')
     await until(() => world.lines('site').some((line) => line.includes('answers after')))
     world.show('site')
@@ -216,6 +215,7 @@ withEachDriverAtOnce('a proof', (test) => {
 test('a sandbox that does not work is no fault of the server', async () => {
   const broken: Sandbox = {
     driver: 'none',
+    tellsOutOfMemory: false,
     warning: null,
     run: () => ({
       exited: Promise.reject(new SandboxError('no namespaces')),

@@ -1,10 +1,15 @@
 // Deployments without git: which files are asked for, what is refused, and that refusals leave nothing.
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { TarEntry } from '../../../src/platform/tar.ts'
 import { endUnfinished } from '../../../src/services/deployments/uploaded.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
-import { archive, file, random, sha256, uploadsOf } from '../../helpers/uploads.ts'
+import { closed } from '../../helpers/closed.ts'
+import { openConnection, requestOf } from '../../helpers/connection.ts'
+import { until } from '../../helpers/until.ts'
+import { archive, file, random, sha256, tar, uploadsOf } from '../../helpers/uploads.ts'
 
 let api: TestApi
 let uploads: ReturnType<typeof uploadsOf>
@@ -159,7 +164,7 @@ describe('a deployment without git', () => {
 
 describe('an archive in one request', () => {
   const send = (body: Buffer, query = 'project=site', type = 'application/gzip') =>
-    api.call('POST', `/deployments?${query}`, { body, headers: { 'content-type': type } })
+    api.call('POST', `/deployments/archive?${query}`, { body, headers: { 'content-type': type } })
 
   it('is a deployment of its files', async () => {
     const [page, program] = [random(), random()]
@@ -172,6 +177,7 @@ describe('an archive in one request', () => {
     for (const [bytes, type] of [
       [gzipSync(packed), 'application/gzip'],
       [packed, 'application/x-tar'],
+      [packed, 'application/octet-stream'],
     ] as const) {
       const made = await send(bytes, 'project=site&production=true', type)
       expect(made.status, made.text).toBe(201)
@@ -218,11 +224,68 @@ describe('an archive in one request', () => {
     expect(await api.db.deployment.count()).toBe(before)
   })
 
+  it('is not unpacked for a client that left while another one of its account was', async () => {
+    const turn = Promise.withResolvers<void>()
+    const recheck = vi.spyOn(api.app, 'recheck').mockImplementationOnce(() => turn.promise)
+    const first = send(archive([file('a', random())]), 'project=site', 'application/x-tar')
+    await until(() => recheck.mock.calls.length === 1)
+
+    const content = random()
+    const body = archive([file('b', content)])
+    const connection = await openConnection(api)
+    const read = new Promise<Socket>((resolve) => {
+      api.app.server.once('request', (request: IncomingMessage) => request.once('end', () => resolve(request.socket)))
+    })
+    const headers = { ...tar, 'content-length': String(body.length) }
+    connection.send(requestOf(api.token, 'POST', '/deployments?project=site', headers))
+    connection.socket.write(body)
+    const gone = closed(await read)
+    await until(async () => (await uploads.leftOnDisk()).length === 2)
+    connection.socket.destroy()
+    await gone
+
+    turn.resolve()
+    expect((await first).status).toBe(201)
+    await until(async () => (await uploads.leftOnDisk()).length === 0)
+    expect(recheck).toHaveBeenCalledTimes(1)
+    expect(await uploads.isStored(sha256(content))).toBe(false)
+    recheck.mockRestore()
+  })
+
   it('is bounded by what it unpacks to', async () => {
     const { token } = await uploads.limited({ sourceBytes: 1_000_000 })
     const bomb = gzipSync(archive([file('zeros', Buffer.alloc(5_000_000))]))
     const headers = { 'content-type': 'application/gzip' }
-    const answer = await api.call('POST', '/deployments?project=site', { body: bomb, headers, token })
+    const answer = await api.call('POST', '/deployments/archive?project=site', { body: bomb, headers, token })
     expect(answer.status).toBe(422)
+    const huge = { ...headers, 'content-length': '1000000000000' }
+    const refused = await api.call('POST', '/deployments/archive?project=site', { body: 'x', headers: huge, token })
+    expect(refused.body).toMatchObject({ status: 413, code: 'body_too_large' })
+  })
+
+  it('is the only body of its operation', async () => {
+    const json = await api.call('POST', '/deployments/archive?project=site', { body: { project: 'site' } })
+    expect(json.body).toMatchObject({ status: 415, code: 'unsupported_media_type' })
+    expect((await send(Buffer.alloc(0))).status).toBe(422)
+    const { body } = await api.call('GET', '/deployments/archive')
+    expect(body.code).toBe('method_not_allowed')
+  })
+
+  it('may still be the body of POST /deployments, which says that it is deprecated', async () => {
+    const [body, headers] = [gzipSync(archive([file('a', random())])), { 'content-type': 'application/gzip' }]
+    const key = { 'idempotency-key': random() }
+    for (const more of [{}, key, key]) {
+      const old = await api.call('POST', '/deployments?project=site', { body, headers: { ...headers, ...more } })
+      expect(old).toMatchObject({
+        status: 201,
+        body: { source: 'upload' },
+        headers: { deprecation: '@1795046400', link: '</changelog>; rel="deprecation"; type="text/html"' },
+      })
+    }
+    expect((await send(body)).headers.deprecation).toBeUndefined()
+    const listed = await api.call('POST', '/deployments', {
+      body: { project: 'site', source: { files: [{ path: 'a', sha256: sha256('a'), size: 1 }] } },
+    })
+    expect([listed.status, listed.headers.deprecation]).toEqual([201, undefined])
   })
 })

@@ -1,0 +1,34 @@
+// The hostile side, in a process of its own: sends a shape again and again, and tells how often and how each ended.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { answerParent } from '../children.ts'
+import { surfaces } from './shapes.ts'
+import type { Target } from './surface.ts'
+
+/** One message after the other, or one every so often, a few of them at once. Without a shape, the plain form. */
+export type Order = { surface: string; shape: string | null; target: Target; seconds: number; everyMs: number | null }
+
+/** `ends`: how often a message ended in which way. */
+export type Sent = { messages: number; ms: number; ends: Record<string, number> }
+
+const mostAtOnce = 4
+
+async function send({ surface, shape, target, seconds, everyMs }: Order): Promise<Sent> {
+  const { plain, shapes } = surfaces[surface]!
+  const once = shape === null ? plain : shapes[shape]!
+  const ends: Record<string, number> = {}
+  let messages = 0
+  const startedMs = performance.now()
+  const lane = async () => {
+    do {
+      const begunMs = performance.now()
+      const end = await once(target)
+      ends[end] = (ends[end] ?? 0) + 1
+      messages++
+      if (everyMs !== null) await sleep(Math.max(0, begunMs + everyMs * mostAtOnce - performance.now()))
+    } while (performance.now() - startedMs < seconds * 1000)
+  }
+  await Promise.all(Array.from({ length: everyMs === null ? 1 : mostAtOnce }, lane))
+  return { messages, ms: performance.now() - startedMs, ends }
+}
+
+answerParent(send, async () => {})

@@ -1,0 +1,48 @@
+// Keys of another provider that signs the same zone (RFC 8901), as values of DNSKEY records.
+import { dsTextOfDnskey, isDsOfDnskey } from './ds-texts.ts'
+import { keyTagOf } from './keys.ts'
+
+/** 256: it signs records; 257: it signs keys too, and the parent has its DS. A revoked key is neither. */
+const flagsOfKeys = [256, 257]
+const protocolOfKeys = 3
+
+/** How many octets a public key of an algorithm has (RFC 8624: those that are still recommended, and RSA/SHA-512). */
+const octetsOf = new Map<number, { least: number; most: number }>([
+  [8, { least: 131, most: 516 }],
+  [10, { least: 131, most: 516 }],
+  [13, { least: 64, most: 64 }],
+  [14, { least: 96, most: 96 }],
+  [15, { least: 32, most: 32 }],
+  [16, { least: 57, most: 57 }],
+])
+
+export const foreignKeyExpects = 'flags 256 or 257, protocol 3, algorithm (8, 10 or 13 to 16) and key in base64'
+
+/** In the form in which it is stored; null if it is not one. */
+export function readForeignKey(text: string): string | null {
+  const [flags = '', protocol = '', algorithm = '', ...parts] = text.trim().split(/\s+/)
+  const isNumber = [flags, protocol, algorithm].every((one) => /^\d{1,3}$/.test(one))
+  const size = octetsOf.get(Number(algorithm))
+  if (!isNumber || !flagsOfKeys.includes(Number(flags)) || Number(protocol) !== protocolOfKeys || !size) return null
+  const base64 = parts.join('')
+  const key = Buffer.from(base64, 'base64')
+  if (key.toString('base64') !== base64 || key.length < size.least || key.length > size.most) return null
+  return `${Number(flags)} ${protocolOfKeys} ${Number(algorithm)} ${base64}`
+}
+
+/** The rdata of a key in the form in which it is stored. */
+export function foreignRdata(key: string): Buffer {
+  const [flags, protocol, algorithm, base64] = key.split(' ')
+  const head = [Number(flags) >> 8, Number(flags) & 0xff, Number(protocol), Number(algorithm)]
+  return Buffer.concat([Buffer.from(head), Buffer.from(base64!, 'base64')])
+}
+
+/** Whether the parent may have a DS of it. */
+export const isEntryPoint = (rdata: Uint8Array) => (rdata[1]! & 1) === 1
+
+export const isDsOfForeign = (zone: string, key: string, ds: string) => isDsOfDnskey(zone, foreignRdata(key), ds)
+
+export function viewForeignKey(zone: string, key: string) {
+  const rdata = foreignRdata(key)
+  return { dnskey: key, keyTag: keyTagOf(rdata), ds: isEntryPoint(rdata) ? dsTextOfDnskey(zone, rdata) : null }
+}

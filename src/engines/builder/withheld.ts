@@ -1,0 +1,106 @@
+// Files that nobody means to publish: they are left out of sites that nothing builds, where the whole tree is served.
+import type { Warning } from './log.ts'
+
+/** What is left out, and why, in the words of a warning. */
+const kinds = {
+  key: 'a private key',
+  environment: 'a file of environment variables, which are often secret',
+  program: 'a PHP program: nothing runs it here, so visitors would read its source',
+  git: 'data of git',
+  database: 'a database',
+  archive: 'an archive of the source',
+} as const
+type Kind = keyof typeof kinds
+
+const archive = String.raw`(?:zip|tar|7z|rar|t[gbx]z|tar\.\w{1,4})`
+const byName: [kind: Kind, name: RegExp][] = [
+  ['key', /^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$|\.(?:pem|key|p12|pfx|p8|ppk|jks|keystore)$|^secring\.gpg$/i],
+  ['environment', /^\.env(?:rc$|$|[.\-_])/i],
+  // With an ending behind it, as editors and backups leave it, it is the same text.
+  ['program', /\.(?:php\d?|phtml|phps|phar)(?:$|[.~])/i],
+  ['git', /^\.git/i],
+  ['database', /\.(?:sqlite3?|db3?|sqlitedb|mdb|accdb|dump|sql(?:\.\w{1,4})?)$/i],
+  // A site may offer downloads: only names of what a site itself is kept in.
+  [
+    'archive',
+    new RegExp(
+      String.raw`^(?:backups?|bak|source(?:-?code)?|src|site|www|website|htdocs|httpdocs|public_html|wwwroot|repo)(?:[-_.]?v?\d[\w.-]*)?\.${archive}$`,
+      'i',
+    ),
+  ],
+  ['archive', new RegExp(String.raw`[-_.](?:main|master|source|src|backup)\.${archive}$`, 'i')],
+]
+// No edge shows a name that begins with a dot, and most repositories have some of these.
+const harmless = /^\.(?:git(?!$|config$|-credentials$|[.~])|env\.(?:example|sample|template|dist)$)/i
+
+// A key is smaller. What browsers load is read by nobody but them, and there may be many such files.
+const largestKey = 32 << 10
+const loaded =
+  /\.(?:html?|css|m?js|map|json|svg|png|jpe?g|gif|webp|avif|ico|woff2?|ttf|otf|eot|mp[34]|webm|pdf|wasm|xml|webmanifest)$/i
+const keyText = /^\s*(?:-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d)/
+
+// The others of a kind are counted.
+const namedOfAKind = 10
+
+export type Guard<File extends object> = {
+  /** Whether the content has to be looked at. */
+  wants(path: string, size: number): boolean
+  look(file: File, content: Buffer): void
+  /** Removes what is not to be published, with what links to it. */
+  sift(files: Map<string, File>): void
+  warnings(): Warning[]
+}
+
+export function createGuard<File extends object>(): Guard<File> {
+  const keys = new WeakSet<File>()
+  const found = new Map<Kind, string[]>()
+
+  function note(kind: Kind, path: string): void {
+    const paths = found.get(kind)
+    if (paths) paths.push(path)
+    else found.set(kind, [path])
+  }
+
+  /** `.well-known` is made for programs, which ask for files of any name. */
+  function kindOf(path: string, file: File): { kind: Kind; name: string } | null {
+    const parts = path.split('/')
+    if (parts[0] !== '.well-known') {
+      for (const name of parts) {
+        const rule = byName.find(([, pattern]) => pattern.test(name))
+        if (rule) return { kind: rule[0], name }
+      }
+    }
+    return keys.has(file) ? { kind: 'key', name: parts.at(-1)! } : null
+  }
+
+  return {
+    wants: (path, size) => size > 0 && size <= largestKey && !loaded.test(path),
+    look(file, content) {
+      if (keyText.test(content.subarray(0, 200).toString('latin1'))) keys.add(file)
+    },
+    sift(files) {
+      // In an order that does not depend on the disk.
+      for (const [path, file] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+        const withheld = kindOf(path, file)
+        if (!withheld) continue
+        files.delete(path)
+        if (!harmless.test(withheld.name)) note(withheld.kind, path)
+      }
+    },
+    warnings: () =>
+      [...found].flatMap(([kind, paths]) => {
+        const cure = 'It is not published. If it is meant for visitors, set publishAnyway of the project'
+        const more = paths.length - namedOfAKind
+        return [
+          ...paths.slice(0, namedOfAKind).map((file) => ({
+            code: 'file_withheld',
+            message: `It is ${kinds[kind]}. ${cure}.`,
+            file,
+          })),
+          ...(more > 0
+            ? [{ code: 'file_withheld', message: `${more} more files are not published, each of them ${kinds[kind]}.` }]
+            : []),
+        ]
+      }),
+  }
+}

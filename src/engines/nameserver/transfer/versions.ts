@@ -1,0 +1,48 @@
+// What is sent of a version of a zone or of the catalog: all of it, or what changed since another one.
+import { turn } from '../../../platform/pauses.ts'
+import type { OwnedSet } from '../lookup.ts'
+import type { Rrset } from '../zone.ts'
+import type { Difference, Step } from './journal.ts'
+
+export type Version = {
+  origin: string
+  serial: number
+  soa: Rrset
+  /** The same for the same version. */
+  of: unknown
+  /** Everything but the SOA. */
+  records(): Iterable<OwnedSet>
+}
+
+const own = ({ origin }: Version, set: Rrset): OwnedSet => ({ owner: origin, set })
+
+export const soaIn = (version: Version): OwnedSet => own(version, version.soa)
+
+export function* wholeOf(version: Version): Generator<OwnedSet> {
+  yield soaIn(version)
+  yield* version.records()
+  yield soaIn(version)
+}
+
+export function* changesOf(version: Version, differences: readonly Difference[]): Generator<OwnedSet> {
+  yield soaIn(version)
+  for (const { fromSoa, removed, toSoa, added } of differences) {
+    yield own(version, fromSoa)
+    yield* removed
+    yield own(version, toSoa)
+    yield* added
+  }
+  yield soaIn(version)
+}
+
+/** What differs in each of these steps; null if that is not known of one. Each takes a turn of the event loop. */
+export async function differencesOf(steps: readonly Step[]): Promise<Difference[] | null> {
+  const differences: Difference[] = []
+  for (const step of steps) {
+    const difference = step.difference()
+    if (!difference) return null
+    differences.push(difference)
+    await turn()
+  }
+  return differences
+}

@@ -1,0 +1,18 @@
+// The job that deletes what a deleted zone has left.
+import type { Handler } from '../../jobs/worker.ts'
+import type { Database } from '../../platform/database.ts'
+import { purgeZone } from '../../services/dns/zone-purge.ts'
+
+// Nobody waits for it. It fails only while the database does.
+const retryDelaysMs = [1_000, 10_000, 60_000, 600_000, 3_600_000]
+
+export function createPurgeHandler(db: Database): Handler<'purge'> {
+  return {
+    concurrency: 1,
+    retryDelaysMs,
+    async run({ ownerId }, { signal }) {
+      await purgeZone(db, ownerId, signal)
+    },
+    async giveUp() {},
+  }
+}

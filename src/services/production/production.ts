@@ -1,0 +1,68 @@
+// What served production of a project: from when to when, and why. The newest entry has no end.
+import type { Static } from '@sinclair/typebox'
+import type { Db } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
+import type { ProductionEntry } from '../../schemas/production.ts'
+import { findDeployment } from '../deployments/deployments.ts'
+import { findProject } from '../projects/projects.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { selectWaitedFor } from './statements.ts'
+
+type ProductionView = Static<typeof ProductionEntry>
+
+/** Names of the nodes whose edge still sends visitors to what served before. */
+async function waitedFor(db: Db, projectId: string): Promise<string[]> {
+  return (await selectWaitedFor(db, { projectId })).map(({ name }) => name)
+}
+
+export async function listProduction(
+  db: Db,
+  actor: Actor,
+  key: string,
+  page: PageRequest,
+): Promise<PageOf<ProductionView>> {
+  const { id: projectId } = await findProject(db, actor, key)
+  const bound = page.after === null ? {} : { [page.order === 'asc' ? 'gt' : 'lt']: seenOf(page.after) }
+  const found = await db.production.findMany({
+    where: { projectId, id: bound },
+    orderBy: { id: page.order },
+    take: page.limit + 1,
+  })
+  const ids = [...new Set(found.map(({ deploymentId }) => deploymentId))]
+  const kept = await db.deployment.findMany({ where: { id: { in: ids } }, select: { id: true } })
+  const existing = new Set(kept.map(({ id }) => id))
+  const isSwitching = found.some(({ until, servedAt }) => until === null && servedAt === null)
+  const waitingFor = isSwitching ? await waitedFor(db, projectId) : []
+  return pageOf(
+    found,
+    page,
+    (row): ProductionView => ({
+      deployment: row.deploymentId,
+      deleted: !existing.has(row.deploymentId),
+      reason: row.reason as ProductionView['reason'],
+      by: row.actor,
+      since: row.since.toISOString(),
+      servedAt: row.servedAt?.toISOString() ?? null,
+      until: row.until?.toISOString() ?? null,
+      waitingFor: row.until === null ? waitingFor : [],
+    }),
+    (row) => [String(row.id)],
+  )
+}
+
+function seenOf([id]: string[]): bigint {
+  if (!/^\d{1,18}$/.test(id!)) throw new Fault('invalid_cursor')
+  return BigInt(id!)
+}
+
+/** Whether every edge sends visitors to what is production of the project, or of the project of the deployment. */
+export async function isServedBy(
+  db: Db,
+  actor: Actor,
+  { project, id }: { project?: string; id?: string },
+): Promise<boolean> {
+  const projectId =
+    id === undefined ? (await findProject(db, actor, project!)).id : (await findDeployment(db, actor, id)).projectId
+  return (await waitedFor(db, projectId)).length === 0
+}
