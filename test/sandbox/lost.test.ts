@@ -36,10 +36,12 @@ describe('a command', () => {
 
   bubblewrapTest('whose sandbox somebody kills is lost', async () => {
     const sleep = uniqueSleep()
-    const started = (await bubblewrap()).run(await command(sleep))
+    const running = await command(`echo running; ${sleep}`)
+    const started = (await bubblewrap()).run(running)
     started.exited.catch(() => {})
-    await until(() => processesWith(sleep).length > 0)
-    // Those of bubblewrap, too: everything that has the command in its arguments.
+    // Bubblewrap's children die with it only once they have started.
+    await until(() => running.output.stdout.includes('running'))
+    // Bubblewrap's processes too: everything that has the command in its arguments.
     for (const pid of processesWith(sleep)) {
       try {
         process.kill(Number(pid), 'SIGKILL')
