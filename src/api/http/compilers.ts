@@ -17,14 +17,28 @@ type Factory = ReturnType<typeof SerializerSelector.SerializerSelector>
 
 const factory = SerializerSelector.SerializerSelector()
 
-/** Answers with the same schema, as those of most faults are, share a serializer. */
+/** Responses with the same schema, such as those of most faults, share a serializer. */
 export const buildSerializer: Factory = (externalSchemas, options) => {
-  const compile = factory(externalSchemas, options)
-  const known = new Map<string, ReturnType<typeof compile>>()
+  const known = new Map<string, ReturnType<ReturnType<Factory>>>()
   return (route) => {
     const text = JSON.stringify(route.schema)
-    const shared = known.get(text) ?? lazily(() => compile(route))
+    const shared = known.get(text) ?? lazily(() => factory(referencedBy(text, externalSchemas), options)(route))
     known.set(text, shared)
     return shared
   }
+}
+
+/** The compiler reads every schema it is given, so it gets only those that `text` refers to. */
+function referencedBy(text: string, externalSchemas: unknown): unknown {
+  const all = externalSchemas as Record<string, unknown>
+  const found: Record<string, unknown> = {}
+  const visit = (json: string) => {
+    for (const [, id] of json.matchAll(/"\$ref":"([^"#]+)/g)) {
+      if (id! in found || !(id! in all)) continue
+      found[id!] = all[id!]
+      visit(JSON.stringify(found[id!]))
+    }
+  }
+  visit(text)
+  return found
 }
