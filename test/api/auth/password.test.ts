@@ -90,11 +90,13 @@ describe('a password', () => {
 
   test('that is being changed does not sign in any more, though it was right a moment ago', async () => {
     const { email, user } = await withPassword()
-    const held = Promise.withResolvers<void>()
+    const [changed, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const change = api.db.$transaction(async (db) => {
       await db.user.update({ where: { id: user.id }, data: { passwordHash: 'another' } })
+      changed.resolve()
       await held.promise
     })
+    await changed.promise
     const late = signIn(email)
     const waits = () => api.db.$queryRaw<{ pid: number }[]>`SELECT pid FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock'`
