@@ -14,15 +14,26 @@ export function lazily<In, Out>(make: () => (value: In) => Out): (value: In) => 
 }
 
 type Factory = ReturnType<typeof SerializerSelector.SerializerSelector>
+type Serializer = ReturnType<ReturnType<Factory>>
 
 const factory = SerializerSelector.SerializerSelector()
 
-/** Responses with the same schema, such as those of most faults, share a serializer. */
+/** By the text of their schemas: most errors share one, and so do all apps of a process, such as those of a test run. */
+const serializers = new Map<string, Serializer>()
+
 export const buildSerializer: Factory = (externalSchemas, options) => {
-  const known = new Map<string, ReturnType<ReturnType<Factory>>>()
+  const known = new Map<string, Serializer>()
   return (route) => {
     const text = JSON.stringify(route.schema)
-    const shared = known.get(text) ?? lazily(() => factory(referencedBy(text, externalSchemas), options)(route))
+    const shared =
+      known.get(text) ??
+      lazily(() => {
+        const needed = referencedBy(text, externalSchemas)
+        const key = JSON.stringify([text, needed])
+        const serializer = serializers.get(key) ?? factory(needed, options)(route)
+        serializers.set(key, serializer)
+        return serializer
+      })
     known.set(text, shared)
     return shared
   }
