@@ -143,19 +143,6 @@ describe('a deployment without git', () => {
     expect(await api.db.deployment.count()).toBe(before)
   })
 
-  it('takes 20,000 files', async () => {
-    const content = random()
-    const files = Array.from({ length: 20_000 }, (_, n) => ({
-      path: `d${n % 100}/${n}`,
-      sha256: sha256(content),
-      size: 40,
-    }))
-    const made = await api.call('POST', '/deployments', { body: { project: 'site', source: { files } } })
-    expect(made.status).toBe(201)
-    await uploads.put(content)
-    expect(await uploads.jobOf(made.body.id)).toBe(1)
-  })
-
   it('refuses git for a project that has no repository', async () => {
     const made = await api.call('POST', '/deployments', { body: { project: 'site' } })
     expect(made.body).toMatchObject({ status: 409, code: 'project_without_repository' })

@@ -1,8 +1,6 @@
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../../src/config.ts'
@@ -231,34 +229,6 @@ describe('a mail server', () => {
     await next.stop()
     const ids = world.mailbox.to(email).map(({ headers }) => headers['message-id'])
     expect(new Set(ids).size).toBe(6)
-  })
-
-  test('gets a mail again with the same Message-ID and the same words when the worker was killed before it knew', async () => {
-    const { accountId, email, userId } = await world.account()
-    const eventId = await newToken(accountId)
-    const path = join(import.meta.dirname, 'worker-process.ts')
-    const args = [world.api.databaseUrl, world.mailbox.url]
-    const child = fork(path, args, { stdio: 'ignore' })
-    const exited = once(child, 'exit')
-    world.mailbox.onMail = async () => {
-      child.kill('SIGKILL')
-      await exited
-    }
-    await exited
-    await until(() => world.mailbox.to(email).length === 1)
-    world.mailbox.onMail = async () => {}
-    expect(await rowsOf(userId)).toMatchObject([{ state: 'WAITING' }])
-    // The lease of the dead worker ends.
-    await world.api.db.job.updateMany({ where: { lockedBy: { not: null } }, data: { lockedUntil: new Date(0) } })
-    const worker = world.work()
-    await until(async () => (await rowsOf(userId))[0]?.state === 'SENT')
-    await world.idle()
-    await worker.stop()
-    const [first, second, ...others] = world.mailbox.to(email)
-    expect(others).toEqual([])
-    expect(second!.headers['message-id']).toBe(`<${eventId}.${userId}@mail.example>`)
-    for (const part of ['text', 'html', 'subject'] as const) expect(second![part]).toBe(first![part])
-    expect(second!.headers['message-id']).toBe(first!.headers['message-id'])
   })
 
   test('that is not there writes nothing', async () => {
