@@ -1,14 +1,8 @@
 // Every command with its arguments and options; what it does is loaded when it is run.
 import { Command, Option } from 'commander'
+import type { Action } from './kit/action.ts'
 import { version } from './kit/built-in.ts'
-import type { Context } from './kit/context.ts'
 
-/** Resolves to an exit code other than 0, or to nothing. */
-export type Action<O = Record<string, never>> = (
-  context: Context,
-  args: string[],
-  options: O,
-) => Promise<number | undefined>
 // biome-ignore lint/suspicious/noExplicitAny: each action has the options that are declared beside it.
 type Load = () => Promise<Action<any>>
 

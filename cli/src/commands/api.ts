@@ -1,9 +1,9 @@
 // `berth api`: a call of the API as it is.
 import { readFile } from 'node:fs/promises'
+import type { Action } from '../kit/action.ts'
 import { codeOfStatus, usage } from '../kit/failures.ts'
 import { readStdin } from '../kit/prompt.ts'
 import { clean, cleanJson, cleanLines } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 
 type Options = { method?: string; data?: string; field?: string[]; header?: string[]; include?: boolean }
 

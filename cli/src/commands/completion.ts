@@ -1,7 +1,7 @@
 // `berth completion`: scripts for shells, written from the tree of commands.
 import type { Command } from 'commander'
+import type { Action } from '../kit/action.ts'
 import { usage } from '../kit/failures.ts'
-import type { Action } from '../program.ts'
 
 type Entry = { path: string; words: string[] }
 

@@ -1,12 +1,12 @@
 // `berth deploy`: uploads what changed of a folder, follows the build, and ends with its result.
 import type { Deployment } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes, usage } from '../kit/failures.ts'
 import { hashFiles, listFiles, type SourceFile } from '../kit/files.ts'
 import { deploymentOf, followLog, type Uploading, waitUntilBuilt } from '../kit/messages.ts'
 import { clean, cleanLog, size } from '../kit/text.ts'
 import { upload } from '../kit/uploads.ts'
-import type { Action } from '../program.ts'
 import { ended } from './deployments.ts'
 import { requireProject } from './link.ts'
 

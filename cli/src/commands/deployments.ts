@@ -1,11 +1,11 @@
 // Deployments that are there: their list, their log, and which of them is production.
 import type { Deployment } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
 import { collect, countOf } from '../kit/collect.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes, Failure } from '../kit/failures.ts'
 import type { Output } from '../kit/output.ts'
 import { clean, cleanLog, time } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 import { expectProject, findProject, requireProject } from './link.ts'
 
 type OfProject = { project?: string }

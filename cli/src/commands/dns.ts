@@ -1,11 +1,11 @@
 // `berth dns`: records and zone files.
 import { readFile } from 'node:fs/promises'
 import type { Schemas } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
 import { exitCodes, usage } from '../kit/failures.ts'
 import { confirm, readStdin } from '../kit/prompt.ts'
 import { clean, cleanLines } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 
 type DnsRecord = Schemas['DnsRecord']
 type Shown = Pick<DnsRecord, 'name' | 'type' | 'ttl' | 'value'>

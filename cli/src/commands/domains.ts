@@ -1,12 +1,12 @@
 // `berth domains`: attaching them, and watching what was set come true.
 import type { Domain } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes } from '../kit/failures.ts'
 import type { Output } from '../kit/output.ts'
 import { confirm } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 import { expectProject, findProject, requireProject } from './link.ts'
 
 export const list: Action<{ project?: string }> = async (context, _, options) => {

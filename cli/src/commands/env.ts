@@ -1,11 +1,11 @@
 // `berth env`: variables of a project.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Schemas } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { askUnseen, canAsk, confirm, readStdin } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 import { requireProject } from './link.ts'
 
 type Variable = Schemas['Variable']

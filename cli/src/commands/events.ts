@@ -1,12 +1,12 @@
 // `berth events`, and `berth listen`: events to a program on this machine, signed as webhooks are.
 import { createHmac, randomBytes } from 'node:crypto'
 import type { Event } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
 import { collect, countOf } from '../kit/collect.ts'
 import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { isLoopback } from '../kit/server.ts'
 import { clean, time } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 
 type Filter = { type?: string[] }
 

@@ -1,9 +1,9 @@
 // `berth hooks`: addresses that start a deployment. `berth crons`: what is called on a schedule.
 import type { Schemas } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
 import { confirm } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 import { requireProject } from './link.ts'
 
 type OfProject = { project?: string }

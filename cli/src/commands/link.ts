@@ -1,11 +1,11 @@
 // Which project a folder belongs to: .berth/project.json in it, or in a folder above.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { ask } from '../kit/prompt.ts'
 import { clean } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 
 const linkFile = '.berth/project.json'
 

@@ -1,12 +1,12 @@
 // Signing in and out: a token that a person approves in the console, that is given, or that a CI job gets for its identity.
 import { hostname } from 'node:os'
+import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes, Failure, usage } from '../kit/failures.ts'
 import { fileOf, forgetLogin, keepLogin } from '../kit/logins.ts'
 import { ask, canAsk } from '../kit/prompt.ts'
 import { findToken, originOf } from '../kit/server.ts'
 import { clean, time } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 import { requireProject } from './link.ts'
 import { openInBrowser } from './open.ts'
 

@@ -1,8 +1,8 @@
 // `berth open`: the address of production or of a deployment, in the browser where there is one.
 import { spawn } from 'node:child_process'
+import type { Action } from '../kit/action.ts'
 import { exitCodes, Failure } from '../kit/failures.ts'
 import { clean } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 import { requireProject } from './link.ts'
 
 export const open: Action<{ project?: string }> = async (context, [id], options) => {

@@ -1,10 +1,10 @@
 // `berth tickets`: questions to support.
 import type { Schemas } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
 import { usage } from '../kit/failures.ts'
 import { canAsk, readStdin } from '../kit/prompt.ts'
 import { clean, cleanLines, time } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 
 type Ticket = Schemas['Ticket']
 

@@ -1,10 +1,10 @@
 // `berth tokens`: API tokens of the account.
 import type { Schemas } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
 import { usage } from '../kit/failures.ts'
 import { confirm } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
-import type { Action } from '../program.ts'
 
 type Token = Schemas['Token']
 
