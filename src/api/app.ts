@@ -59,6 +59,7 @@ import { platformRoutes } from './routes/platform.ts'
 import { productionRoutes } from './routes/production.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
+import { redeploymentRoutes } from './routes/redeployments.ts'
 import { repositoryAccessRoutes } from './routes/repository-access.ts'
 import { rrsetRoutes } from './routes/rrsets.ts'
 import { runtimeLogRoutes } from './routes/runtime-logs.ts'
@@ -96,6 +97,7 @@ const apiRoutes = [
   uploadRoutes,
   productionRoutes,
   deploymentShareRoutes,
+  redeploymentRoutes,
   runtimeLogRoutes,
   domainRoutes,
   dnsRecordRoutes,

@@ -270,6 +270,11 @@ export const faults = {
     cause: 'The project was made without `repo`, so there is no commit to build.',
     cure: 'Send the files as `source`, or link a repository: `PATCH /projects/{project}` with `repo`.',
   },
+  source_incomplete: {
+    title: 'Some files of the deployment are missing',
+    cause: 'Not all files of the deployment were uploaded, or the platform no longer has them.',
+    cure: 'Create a new deployment: `POST /deployments` with `source`.',
+  },
   ticket_closed: {
     title: 'The ticket is closed',
     cause: 'A CLOSED ticket takes no more messages and no changes.',

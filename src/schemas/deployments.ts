@@ -286,6 +286,17 @@ export const PromoteDeployment = OptionalBody(
   ),
 )
 
+export const RedeployDeployment = OptionalBody(
+  Body(
+    {
+      production: Type.Optional(
+        Type.Boolean({ description: 'Takes over production when READY; left out, as the deployment did' }),
+      ),
+    },
+    { $id: 'RedeployDeployment', examples: [{ production: true }] },
+  ),
+)
+
 export const ShareDeployment = Body(
   {
     expiresIn: Type.Optional(

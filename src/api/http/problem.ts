@@ -59,6 +59,7 @@ export const statuses: Record<FaultCode, number> = {
   import_in_progress: 409,
   upload_offset_wrong: 409,
   project_without_repository: 409,
+  source_incomplete: 409,
   ticket_closed: 409,
   invalid_transition: 409,
   account_exists: 409,

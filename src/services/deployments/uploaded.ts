@@ -63,13 +63,13 @@ const bytesOf = (contents: ReadonlyMap<string, number>) => [...contents.values()
 
 type TreeLimit = 'sourceFiles' | 'sourceBytes' | 'uploadFileBytes'
 
-async function requireWithin(db: Db, accountId: string, limit: TreeLimit, used: number): Promise<void> {
+export async function requireWithin(db: Db, accountId: string, limit: TreeLimit, used: number): Promise<void> {
   const max = await limitOf(db, accountId, limit)
   if (used > max) throw quotaFault({ limit, used, max })
 }
 
 /** Refuses a tree that is larger than one deployment may be. */
-async function checkTree(db: Db, accountId: string, files: readonly UploadedFile[]): Promise<void> {
+export async function checkTree(db: Db, accountId: string, files: readonly UploadedFile[]): Promise<void> {
   const bytes = files.reduce((sum, { size }) => sum + size, 0)
   const most = files.reduce((most, { size }) => Math.max(most, size), 0)
   await requireWithin(db, accountId, 'sourceBytes', bytes)

@@ -1,0 +1,46 @@
+// /deployments/{id}/redeploy: the same source once more.
+import { Named } from '../../schemas/common.ts'
+import { Deployment, DeploymentParams, RedeployDeployment } from '../../schemas/deployments.ts'
+import { createDeployment } from '../../services/deployments/deployments.ts'
+import { planRedeployment } from '../../services/deployments/redeployments.ts'
+import { createUploaded } from '../../services/deployments/uploaded.ts'
+import type { RoutePlugin } from './route.ts'
+
+export const redeploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
+  const { db, urls } = deps
+  const { region } = deps.config
+
+  app.post(
+    '/deployments/:id/redeploy',
+    {
+      config: {
+        scope: 'deployments:write',
+        faults: ['project_without_repository', 'source_incomplete', 'quota_exceeded'],
+      },
+      schema: {
+        operationId: 'redeployDeployment',
+        tags: ['Deployments'],
+        summary: 'Redeploy a deployment',
+        description:
+          'Creates a deployment from the same commit or the same uploaded files, with the current settings and ' +
+          'variables of the project. Nothing is uploaded again, and the branch may have moved on.',
+        params: DeploymentParams,
+        body: RedeployDeployment,
+        response: { 201: Named(Deployment) },
+      },
+    },
+    (request, reply) =>
+      once(request, reply, {
+        prepare: () => {
+          const { id } = request.params
+          return planRedeployment(db, request.actor, { id, region, production: request.body?.production })
+        },
+        status: 201,
+        work: (db, plan) =>
+          'files' in plan
+            ? createUploaded(db, urls, request.actor, plan)
+            : createDeployment(db, urls, request.actor, plan),
+        location: (deployment) => `/deployments/${deployment.id}`,
+      }),
+  )
+}

@@ -1,0 +1,33 @@
+// A deployment built again: from the same commit or the same uploaded files, with the settings and variables of now.
+import type { Db } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import type { Actor } from '../tokens/actor.ts'
+import { type DeploymentPlan, findDeployment, findProjectToDeploy } from './deployments.ts'
+import { readUploaded } from './sources.ts'
+import { checkTree, requireWithin, type UploadPlan } from './uploaded.ts'
+
+export type Redeployment = { id: string; region: string; production: boolean | undefined }
+
+/** Asks nobody for anything: the commit is the one that was resolved then, even if its branch has moved on. */
+export async function planRedeployment(
+  db: Db,
+  actor: Actor,
+  { id, region, production }: Redeployment,
+): Promise<DeploymentPlan | UploadPlan> {
+  const { projectId, ref, commit, source, production: before } = await findDeployment(db, actor, id)
+  const project = await findProjectToDeploy(db, actor, projectId)
+  const planned = { project, region, production: production ?? before }
+  if (source === 'upload') {
+    const found = await db.deploymentSource.findFirst({
+      where: { deploymentId: id, accountId: actor.accountId },
+      select: { prebuilt: true },
+    })
+    const files = found && (await readUploaded(db, id))
+    if (!files) throw new Fault('source_incomplete', `Some files of ${id} are missing. Upload them again.`)
+    await requireWithin(db, actor.accountId, 'sourceFiles', files.length)
+    await checkTree(db, actor.accountId, files)
+    return { ...planned, files, prebuilt: found.prebuilt }
+  }
+  if (project.repo === '') throw new Fault('project_without_repository', `${project.name} has no repository to build.`)
+  return { ...planned, ref, commit, source: 'api' }
+}
