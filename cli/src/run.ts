@@ -2,7 +2,8 @@
 import { CommanderError } from 'commander'
 import { type Context, createContext } from './kit/context.ts'
 import { exitCodes, usage } from './kit/failures.ts'
-import { describe, type On } from './program.ts'
+import type { On } from './kit/tree.ts'
+import { describe } from './program.ts'
 
 export async function run(args: string[], home: string | null): Promise<number> {
   let ended: Promise<number> | undefined

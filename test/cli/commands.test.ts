@@ -122,7 +122,7 @@ describe('deployments', () => {
     expect(await json('promote', ready)).toMatchObject({ id: ready })
     expect((await run('rollback')).code).toBe(5)
     const back = await run('rollback', ready)
-    expect(back).toMatchObject({ code: 0, stderr: expect.stringContaining('until you run `berth promote`') })
+    expect(back).toMatchObject({ code: 0, stderr: expect.stringContaining('Run `berth promote') })
     expect(await json('inspect', ready)).toMatchObject({ current: true, pinned: ready })
     expect((await run('rollback', building)).code).toBe(5)
     expect((await run('promote', building)).code).toBe(6)

@@ -23,6 +23,7 @@ let state: string
 let name: string
 /** What the server says of production beside the deployment. */
 let production: object
+let wantsProduction: boolean
 let holdUploads: boolean
 
 const env = () => ({ BERTH_URL: url, BERTH_TOKEN: 'brt_test' })
@@ -47,6 +48,7 @@ beforeEach(async () => {
   state = 'READY'
   name = 'site'
   production = {}
+  wantsProduction = false
   holdUploads = false
   server = createServer((request, response) => void answer(request, response))
   url = `http://127.0.0.1:${await listen(server)}`
@@ -64,7 +66,7 @@ const deployment = () => ({
     state,
     ref: '',
     commit: '',
-    production: true,
+    production: wantsProduction,
     url: 'https://site.test',
     steps: [],
     ...production,
@@ -83,7 +85,9 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
   const keep = (content: Buffer) => stored.set(createHash('sha256').update(content).digest('hex'), content)
   if (path === '/api/deployments' && method === 'POST') {
-    files = JSON.parse(body.toString()).source.files
+    const made = JSON.parse(body.toString())
+    files = made.source.files
+    wantsProduction = made.production
     return void send(deployment(), 201)
   }
   if (path.startsWith('/api/uploads')) {

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { vi } from 'vitest'
 import { buildParts } from '../../build/parts.ts'
 import { codeOf, tell } from '../../cli/src/kit/failures.ts'
@@ -19,6 +19,8 @@ export type CliOptions = {
   cwd?: string
   /** Called with what came on stderr so far; true sends SIGINT. */
   interruptWhen?(stderr: string): boolean
+  /** There is a terminal: each answer is typed once its question is on stderr. In this process only. */
+  answers?: [RegExp, string][]
 }
 
 export type CommandLine = {
@@ -46,9 +48,9 @@ export async function openCommandLine({ here = false } = {}): Promise<CommandLin
   const line: CommandLine = {
     file,
     directory,
-    async run(args, { env: more = {}, input, cwd = directory, interruptWhen } = {}) {
+    async run(args, { env: more = {}, input, cwd = directory, interruptWhen, answers } = {}) {
       const env = { PATH: process.env.PATH, HOME: directory, ...more }
-      if (here && !interruptWhen && cwd === directory) return runHere(args, cwd, env, input)
+      if (answers || (here && !interruptWhen && cwd === directory)) return runHere(args, cwd, env, { input, answers })
       const child = spawn(process.execPath, [file, ...args], { cwd, env })
       running = child
       const ended = { stdout: '', stderr: '' }
@@ -74,19 +76,40 @@ export async function openCommandLine({ here = false } = {}): Promise<CommandLin
 }
 
 /** As its entry point runs it, with everything that a process has of its own. */
-async function runHere(args: string[], cwd: string, env: NodeJS.ProcessEnv, input = ''): Promise<CliEnded> {
+async function runHere(
+  args: string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+  { input = '', answers }: Pick<CliOptions, 'input' | 'answers'>,
+): Promise<CliEnded> {
+  const stdin = answers ? new PassThrough() : Readable.from([Buffer.from(input)])
+  const left = [...(answers ?? [])]
+  let asked = 0
+  const typeAnswer = () => {
+    const match = left[0]?.[0].exec(ended.stderr.slice(asked))
+    if (!match) return
+    asked += match.index + match[0].length
+    ;(stdin as PassThrough).write(`${left.shift()![1]}\n`)
+  }
+  const isTTY = Object.getOwnPropertyDescriptor(process.stderr, 'isTTY')
+  if (answers) {
+    Object.assign(stdin, { isTTY: true })
+    Object.defineProperty(process.stderr, 'isTTY', { value: true, configurable: true })
+  }
   const ended: CliEnded = { code: null, stdout: '', stderr: '' }
   const own = { cwd: process.cwd(), env: process.env, stdin: Object.getOwnPropertyDescriptor(process, 'stdin')! }
   const signals = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const)
   const written = (['stdout', 'stderr'] as const).map((name) =>
     vi.spyOn(process[name], 'write').mockImplementation((chunk) => {
       ended[name] += String(chunk)
+      // Readline listens only after it has written the question.
+      if (answers) setImmediate(typeAnswer)
       return true
     }),
   )
   process.chdir(cwd)
   process.env = env
-  Object.defineProperty(process, 'stdin', { ...own.stdin, get: () => Readable.from([Buffer.from(input)]) })
+  Object.defineProperty(process, 'stdin', { ...own.stdin, get: () => stdin })
   try {
     ended.code = await runProgram(args, null)
   } catch (error) {
@@ -96,6 +119,8 @@ async function runHere(args: string[], cwd: string, env: NodeJS.ProcessEnv, inpu
     process.chdir(own.cwd)
     process.env = own.env
     Object.defineProperty(process, 'stdin', own.stdin)
+    if (answers && isTTY) Object.defineProperty(process.stderr, 'isTTY', isTTY)
+    else if (answers) Reflect.deleteProperty(process.stderr, 'isTTY')
     for (const spy of written) spy.mockRestore()
     for (const [name, before] of signals) {
       for (const listener of process.listeners(name)) if (!before.includes(listener)) process.off(name, listener)

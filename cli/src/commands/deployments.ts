@@ -1,12 +1,14 @@
-// Deployments that are there: their list, their log, and which of them is production.
+// Existing deployments: their list, their log, and which of them serves production.
 import type { Deployment } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
+import { ended } from '../kit/builds.ts'
 import { collect, countOf } from '../kit/collect.ts'
 import type { Context } from '../kit/context.ts'
+import { findDeployment, findServing, newestDeployment, tellPinned } from '../kit/deployments.ts'
 import { exitCodes, Failure } from '../kit/failures.ts'
-import type { Output } from '../kit/output.ts'
+import { expectProject, findProject, requireProject } from '../kit/project.ts'
 import { clean, cleanLog, time } from '../kit/text.ts'
-import { expectProject, findProject, requireProject } from './link.ts'
+import type { Answer } from '../kit/wire.ts'
 
 type OfProject = { project?: string }
 
@@ -20,11 +22,10 @@ export const list: Action<OfProject & { all?: boolean; limit: string }> = async 
   const query = { ...(project && { project: [project] }), limit: Math.max(1, Math.min(100, most)) }
   const found = await collect((await context.berth()).list('/deployments', { params: { query } }), most)
   await expectProject(context, project, found)
-  const heads = ['ID', 'PROJECT', 'STATE', 'MADE', 'URL']
-  context.out.list(found, heads, (it: Deployment) => [
+  context.out.list(found, ['ID', 'PROJECT', 'STATE', 'CREATED', 'URL'], (it: Deployment) => [
     it.id,
     it.project,
-    it.current ? `${it.state} (production)` : it.state,
+    it.current ? `${it.state} (production${it.pinned === it.id ? ', pinned' : ''})` : it.state,
     time(it.createdAt),
     it.url,
   ])
@@ -33,7 +34,7 @@ export const list: Action<OfProject & { all?: boolean; limit: string }> = async 
 export const logs: Action<OfProject & { follow?: boolean }> = async (context, [given], { project, follow }) => {
   const { out, signal } = context
   const berth = await context.berth()
-  const id = given ?? (await newest(context, project))
+  const id = given ? (await findDeployment(context, given, project)).id : await chooseLog(context, project, follow)
   const show = (line: { stream: string; text: string }) => out.item(line, () => cleanLog(line.text))
   if (!follow) {
     for await (const line of berth.list('/deployments/{id}/logs', {
@@ -46,41 +47,32 @@ export const logs: Action<OfProject & { follow?: boolean }> = async (context, [g
   return ended(await berth.get('/deployments/{id}', { params: { path: { id } } }), out)
 }
 
-async function newest(context: Context, given: string | undefined): Promise<string> {
+/** What serves production, unless there is a build to follow; says which deployment it is. */
+async function chooseLog(context: Context, given: string | undefined, follow?: boolean): Promise<string> {
   const project = await requireProject(context, given)
-  const query = { project: [project], limit: 1 }
-  const { deployments } = await (await context.berth()).get('/deployments', { params: { query } })
-  await expectProject(context, project, deployments)
-  if (!deployments[0]) throw new Failure(exitCodes.notFound, `${project} has no deployments.`)
-  return deployments[0].id
-}
-
-/** Tells how it went, and the exit code for that. */
-export function ended({ id, state, error }: Deployment, out: Output): number {
-  if (state === 'READY' || state === 'BUILDING') {
-    if (state === 'READY') out.say(`${out.paint('green', 'Ready:')} ${clean(id)}`)
-    return exitCodes.ok
+  const newest = await newestDeployment(context, project)
+  if (!newest) throw new Failure(exitCodes.notFound, `${project} has no deployments.`)
+  const { id, state } = newest
+  const serving = follow && state === 'BUILDING' ? null : await findServing(context, project)
+  const { out } = context
+  if (!serving || serving.id === id) {
+    const what = serving ? 'production' : state === 'BUILDING' ? 'the build in progress' : 'the newest deployment'
+    out.say(`Log of ${clean(id)}, ${what} of ${clean(newest.project)}:`)
+    return id
   }
-  const why = error ? `: ${clean(error.message)} (${clean(error.code)})` : ''
-  out.say(`${out.paint('red', state === 'CANCELED' ? 'Canceled' : 'Failed')}${why}`)
-  // Servers from before excerpts have none.
-  const excerpt = error?.excerpt?.split('\n') ?? []
-  if (excerpt.length > 1) for (const line of excerpt) out.say(`  ${clean(line)}`)
-  return exitCodes.failed
+  out.say(`Log of ${clean(serving.id)}, production of ${clean(newest.project)}:`)
+  out.say(`(The newest deployment is ${clean(id)}, ${clean(state)}. To see its log, run \`berth logs ${clean(id)}\`.)`)
+  return serving.id
 }
 
-export const inspect: Action<{ wait?: boolean }> = async (context, [id], { wait }) => {
+export const inspect: Action<OfProject & { wait?: boolean }> = async (context, [id], { project, wait }) => {
   const { out, signal } = context
   const berth = await context.berth()
-  const read = (seconds?: number) =>
-    berth.get('/deployments/{id}', {
-      params: { path: { id: id! }, query: { wait: seconds } },
-      signal,
-    } as never) as Promise<Deployment>
-  let found = await read()
+  let found = await findDeployment(context, id!, project)
   while (wait && found.state === 'BUILDING') {
-    out.progress(`${id} is ${found.queuePosition ? `number ${found.queuePosition} in the queue` : 'being built'} …`)
-    found = await read(30)
+    out.progress(found.queuePosition ? `${id} is number ${found.queuePosition} in the queue …` : `Building ${id} …`)
+    const params = { path: { id: id! }, query: { wait: 30 } }
+    found = (await berth.get('/deployments/{id}', { params, signal } as never)) as Deployment
   }
   out.show(found, () => card(found))
   return wait ? ended(found, out) : exitCodes.ok
@@ -91,11 +83,12 @@ function card(it: Deployment): string {
     ['id', it.id],
     ['project', it.project],
     ['state', it.state],
-    ['production', it.current ? 'yes, visitors get it' : it.production ? 'yes' : 'no'],
+    ['production', it.current ? 'yes, serving visitors' : it.production ? 'yes, but not serving visitors' : 'no'],
+    ...(it.pinned ? [['pinned', `production is pinned to ${it.pinned}`] as [string, string]] : []),
     ['url', it.url],
     ['source', it.source],
     ['ref', [it.ref, it.commit].filter(Boolean).join(' ')],
-    ['made', time(it.createdAt)],
+    ['created', time(it.createdAt)],
     ['finished', time(it.finishedAt)],
     ...it.steps.map(({ name, durationMs }): [string, string] => [name, `${(durationMs / 1000).toFixed(1)} s`]),
     ...(it.error ? [['error', `${it.error.message} (${it.error.code})`] as [string, string]] : []),
@@ -104,26 +97,26 @@ function card(it: Deployment): string {
   return rows.map(([name, value]) => `${name.padEnd(11)} ${clean(value) || '-'}`).join('\n')
 }
 
-export const promote: Action = async ({ berth, out }, [id]) => {
-  const promoted = await (await berth()).post('/deployments/{id}/promote', { params: { path: { id: id! } } } as never)
-  tellProduction(promoted as Deployment, out)
+export const promote: Action<OfProject & { pin?: boolean }> = async (context, [id], { project, pin }) => {
+  if (project !== undefined) await findDeployment(context, id!, project)
+  const path = `/api/deployments/${encodeURIComponent(id!)}/promote`
+  await tellProduction(context, await context.send('POST', path, { body: pin ? { pin } : {} }))
 }
 
 export const rollback: Action<OfProject> = async (context, [id], { project }) => {
-  const name = id ? await projectOf(context, id) : await requireProject(context, project)
-  const body = id ? { to: id } : {}
-  const answer = await context.send('POST', `/api/projects/${encodeURIComponent(name)}/rollback`, { body })
+  const name = id ? (await findDeployment(context, id, project)).project : await requireProject(context, project)
+  const path = `/api/projects/${encodeURIComponent(name)}/rollback`
+  await tellProduction(context, await context.send('POST', path, { body: id ? { to: id } : {} }))
+}
+
+async function tellProduction(context: Context, answer: Answer): Promise<void> {
+  const { out } = context
   const it = (await answer.json()) as Deployment
-  tellProduction(it, context.out)
-  context.out.say('Later deployments do not take over until you run `berth promote`.')
-}
-
-async function projectOf({ berth }: Context, id: string): Promise<string> {
-  const found = await (await berth()).get('/deployments/{id}', { params: { path: { id } } } as never)
-  return (found as Deployment).project
-}
-
-function tellProduction(it: Deployment, out: Output): void {
   out.say(`${clean(it.id)} is production of ${clean(it.project)}.`)
+  if (answer.headers.get('production-served') === 'false') {
+    const { waitingFor = [] } = (await findServing(context, it.project)) ?? {}
+    out.say(`Some visitors still get the previous one. Waiting for: ${waitingFor.map(clean).join(', ') || 'an edge'}.`)
+  }
   out.show(it, () => clean(it.url))
+  if (it.pinned) tellPinned(out, it.pinned)
 }

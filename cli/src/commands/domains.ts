@@ -5,9 +5,9 @@ import { collect } from '../kit/collect.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes } from '../kit/failures.ts'
 import type { Output } from '../kit/output.ts'
+import { expectProject, findProject, requireProject } from '../kit/project.ts'
 import { confirm } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
-import { expectProject, findProject, requireProject } from './link.ts'
 
 export const list: Action<{ project?: string }> = async (context, _, options) => {
   const project = await findProject(context, options.project)

@@ -4,9 +4,9 @@ import type { Schemas } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
+import { requireProject } from '../kit/project.ts'
 import { askUnseen, canAsk, confirm, readStdin } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
-import { requireProject } from './link.ts'
 
 type Variable = Schemas['Variable']
 type OfProject = { project?: string }

@@ -2,9 +2,9 @@
 import type { Schemas } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
+import { requireProject } from '../kit/project.ts'
 import { confirm } from '../kit/prompt.ts'
 import { clean, time } from '../kit/text.ts'
-import { requireProject } from './link.ts'
 
 type OfProject = { project?: string }
 type Hook = Schemas['DeployHook']

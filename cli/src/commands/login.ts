@@ -4,10 +4,10 @@ import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes, Failure, usage } from '../kit/failures.ts'
 import { fileOf, forgetLogin, keepLogin } from '../kit/logins.ts'
+import { requireProject } from '../kit/project.ts'
 import { ask, canAsk } from '../kit/prompt.ts'
 import { findToken, originOf } from '../kit/server.ts'
 import { clean, time } from '../kit/text.ts'
-import { requireProject } from './link.ts'
 import { openInBrowser } from './open.ts'
 
 type Options = { oidc?: boolean; project?: string }

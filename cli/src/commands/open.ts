@@ -1,14 +1,15 @@
-// `berth open`: the address of production or of a deployment, in the browser where there is one.
+// `berth open`: shows production or a deployment in the browser.
 import { spawn } from 'node:child_process'
 import type { Action } from '../kit/action.ts'
+import { findDeployment } from '../kit/deployments.ts'
 import { exitCodes, Failure } from '../kit/failures.ts'
+import { requireProject } from '../kit/project.ts'
 import { clean } from '../kit/text.ts'
-import { requireProject } from './link.ts'
 
 export const open: Action<{ project?: string }> = async (context, [id], options) => {
   const berth = await context.berth()
   const url = id
-    ? (await berth.get('/deployments/{id}', { params: { path: { id } } })).url
+    ? (await findDeployment(context, id, options.project)).url
     : (
         await berth.get('/projects/{project}', {
           params: { path: { project: await requireProject(context, options.project) } },
@@ -18,11 +19,11 @@ export const open: Action<{ project?: string }> = async (context, [id], options)
   if (process.stdout.isTTY) openInBrowser(url)
 }
 
-/** Only an address of the web: whatever else comes from a server might be a program for the desktop. */
+/** Only URLs of the web: any other that a server sends might start a program. */
 export function openInBrowser(address: string): void {
   const { protocol, href } = new URL(address)
   if (protocol !== 'https:' && protocol !== 'http:')
-    throw new Failure(exitCodes.failed, 'The address is not one of the web.')
+    throw new Failure(exitCodes.failed, 'The URL must start with https:// or http://.')
   const [program, ...before] =
     process.platform === 'darwin'
       ? ['open']
@@ -30,7 +31,7 @@ export function openInBrowser(address: string): void {
         ? ['rundll32', 'url.dll,FileProtocolHandler']
         : ['xdg-open']
   const child = spawn(program!, [...before, href], { stdio: 'ignore', detached: true })
-  // A machine without a browser: the address was printed.
+  // Without a browser, the printed URL has to do.
   child.on('error', () => {})
   child.unref()
 }

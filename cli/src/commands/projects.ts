@@ -1,4 +1,4 @@
-// `berth projects`.
+// `berth projects`: the projects of the account.
 import type { Schemas } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
@@ -9,10 +9,11 @@ type Project = Schemas['Project']
 
 export const list: Action = async ({ berth, out }) => {
   const projects = await collect((await berth()).list('/projects'))
-  out.list(projects, ['NAME', 'FRAMEWORK', 'PRODUCTION', 'MADE'], (it: Project) => [
+  out.list(projects, ['NAME', 'FRAMEWORK', 'PRODUCTION', 'PINNED TO', 'CREATED'], (it: Project) => [
     it.name,
     it.framework,
     it.productionUrl,
+    it.pinned,
     time(it.createdAt),
   ])
 }
@@ -22,7 +23,7 @@ type New = { framework?: string; repo?: string }
 export const create: Action<New> = async ({ berth, out }, [name], options) => {
   const body = { name, ...options } as never
   const made: Project = await (await berth()).post('/projects', { body })
-  out.say(`Made ${clean(made.name)}.`)
+  out.say(`Created ${clean(made.name)}.`)
   out.show(made, () => clean(made.productionUrl))
 }
 

@@ -45,6 +45,11 @@ export function table(heads: string[], rows: unknown[][]): string {
     .join('\n')
 }
 
+/** `1 file`, `2 files`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
 const units = ['B', 'KB', 'MB', 'GB'] as const
 
 export function size(bytes: number): string {

@@ -1,0 +1,63 @@
+// Commands for deployments and production.
+import { projectOption, type Tree } from '../kit/tree.ts'
+
+export function declareDeployments({ top, on }: Tree): void {
+  on(
+    top('deploy [directory]', 'upload a folder, build it and publish it')
+      .addOption(projectOption())
+      .option('--prod', 'take over production when it is ready')
+      .option('--prebuilt', 'publish the files as they are, without a build')
+      .option('--ref <ref>', "deploy a branch, tag or commit of the project's repository instead")
+      .option('--no-wait', "don't wait for the build"),
+    async () => (await import('../commands/deploy.ts')).deploy,
+  )
+  on(
+    top('redeploy [deployment]', 'build the same source again (default: the newest deployment)')
+      .addOption(projectOption())
+      .option('--prod', 'take over production when it is ready (default: as the deployment did)')
+      .option('--no-wait', "don't wait for the build"),
+    async () => (await import('../commands/builds.ts')).redeploy,
+  )
+  on(
+    top('cancel [deployment]', 'cancel a build, queued or running (default: the newest one)').addOption(
+      projectOption(),
+    ),
+    async () => (await import('../commands/builds.ts')).cancel,
+  )
+  on(
+    top('logs [deployment]', 'show the log of a deployment (default: the one that serves production)')
+      .addOption(projectOption())
+      .option('-f, --follow', 'follow the log; by default that of the newest build in progress, if there is one'),
+    async () => (await import('../commands/deployments.ts')).logs,
+  )
+  on(
+    top('ls', 'list deployments, newest first')
+      .addOption(projectOption())
+      .option('-a, --all', 'of all projects')
+      .option('-n, --limit <count>', 'how many', '20'),
+    async () => (await import('../commands/deployments.ts')).list,
+  )
+  on(
+    top('inspect <deployment>', 'show a deployment')
+      .addOption(projectOption())
+      .option('-w, --wait', 'wait until it is ready or has failed'),
+    async () => (await import('../commands/deployments.ts')).inspect,
+  )
+  on(
+    top('promote <deployment>', 'make a ready deployment production')
+      .addOption(projectOption())
+      .option('--pin', "stay there: later deployments don't take over"),
+    async () => (await import('../commands/deployments.ts')).promote,
+  )
+  on(
+    top(
+      'rollback [deployment]',
+      'go back to what served production before, or to a deployment, and stay there',
+    ).addOption(projectOption()),
+    async () => (await import('../commands/deployments.ts')).rollback,
+  )
+  on(
+    top('open [deployment]', 'open production, or a deployment, in the browser').addOption(projectOption()),
+    async () => (await import('../commands/open.ts')).open,
+  )
+}

@@ -1,0 +1,45 @@
+// Which deployment a command acts on, and what is said about the one that serves production.
+import type { Deployment } from '../../../sdk/src/types.ts'
+import type { Context } from './context.ts'
+import { exitCodes, Failure } from './failures.ts'
+import type { Output } from './output.ts'
+import { expectProject } from './project.ts'
+import { clean } from './text.ts'
+
+/** The deployment with this id; if a project was given too, it must be one of that project. */
+export async function findDeployment(context: Context, id: string, project?: string): Promise<Deployment> {
+  const berth = await context.berth()
+  const found = await berth.get('/deployments/{id}', { params: { path: { id } } })
+  if (project === undefined || project === found.project) return found
+  // It may have been given by its id or a former name.
+  const { name } = await berth.get('/projects/{project}', { params: { path: { project } } })
+  if (name === found.project) return found
+  throw new Failure(exitCodes.notFound, `${id} is a deployment of ${found.project}, not of ${name}.`)
+}
+
+/** The newest deployment of a project; null if it has none. */
+export async function newestDeployment(
+  context: Context,
+  project: string,
+  state?: Deployment['state'],
+): Promise<Deployment | null> {
+  const query = { project: [project], limit: 1, ...(state && { state: [state] }) }
+  const { deployments } = await (await context.berth()).get('/deployments', { params: { query } })
+  await expectProject(context, project, deployments)
+  return deployments[0] ?? null
+}
+
+type Serving = { id: string; waitingFor: string[] }
+
+/** The deployment that serves production, and the nodes that don't serve it yet; null before the first one. */
+export async function findServing(context: Context, project: string): Promise<Serving | null> {
+  const params = { path: { project }, query: { limit: 1 } }
+  const { production } = await (await context.berth()).get('/projects/{project}/production', { params })
+  const [newest] = production
+  return newest && newest.until === null ? { id: newest.deployment, waitingFor: newest.waitingFor } : null
+}
+
+/** `to`: what could take over instead. */
+export function tellPinned(out: Output, pinned: string, to = '<deployment>'): void {
+  out.say(`Production is pinned to ${clean(pinned)}. Run \`berth promote ${clean(to)}\` to switch.`)
+}
