@@ -5,7 +5,8 @@ import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { hashFiles, listFiles, type SourceFile } from '../kit/files.ts'
 import type { Uploading } from '../kit/messages.ts'
-import { requireProject } from '../kit/project.ts'
+import { createProject, requireConsent } from '../kit/new-project.ts'
+import { findProject, requireProject } from '../kit/project.ts'
 import { clean, count, size } from '../kit/text.ts'
 import { upload } from '../kit/uploads.ts'
 
@@ -33,9 +34,12 @@ async function deployRef(
 async function deployFolder(context: Context, directory: string, options: Options): Promise<number> {
   const { out } = context
   const { prod = false, prebuilt = false, wait } = options
-  const project = await requireProject(context, options.project, directory)
+  const existing = await findProject(context, options.project, directory)
+  if (existing === null) await requireConsent(context, directory)
   const files = await readFolder(context, directory)
   context.signal.throwIfAborted()
+  const created = existing === null ? await createProject(context, directory) : null
+  const project = existing ?? created!.name
   const source = { files, ...(prebuilt && { prebuilt }) }
   const creating = createBuild(context, '/api/deployments', { project, production: prod, source })
   // A deployment with half of its files would wait for the rest until it expires.
@@ -45,8 +49,12 @@ async function deployFolder(context: Context, directory: string, options: Option
       () => {},
     )
   context.undo.add(cancel)
-  const made = await creating
+  const made = await creating.catch(async (error) => {
+    if (!context.signal.aborted) await created?.remove()
+    throw error
+  })
   context.signal.throwIfAborted()
+  await created?.keep()
   if (!wait) {
     await send(context, directory, files, made, cancel)
     return showStarted(context, made)

@@ -3,7 +3,7 @@ import { projectOption, type Tree } from '../kit/tree.ts'
 
 export function declareDeployments({ top, on }: Tree): void {
   on(
-    top('deploy [directory]', 'upload a folder, build it and publish it')
+    top('deploy [directory]', 'upload a folder, build it and publish it; creates the project if the folder has none')
       .addOption(projectOption())
       .option('--prod', 'take over production when it is ready')
       .option('--prebuilt', 'publish the files as they are, without a build')
