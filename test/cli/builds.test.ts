@@ -142,6 +142,7 @@ describe('a pin', () => {
     expect((await run('inspect', second)).stdout).toContain(`production is pinned to ${first}`)
     expect((await run('ls', '-p', 'site')).stdout).toContain('READY (production, pinned)')
     expect((await run('projects', 'ls')).stdout).toMatch(new RegExp(`^site .*${first}`, 'm'))
+    expect((await run('settings', '-p', 'site')).stdout).toContain(first)
     const promoted = await run('promote', second)
     expect(promoted).toMatchObject({ code: 0, stderr: expect.not.stringContaining('pinned') })
     expect(await json('promote', first, '--pin')).toMatchObject({ pinned: first })

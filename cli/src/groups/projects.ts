@@ -24,6 +24,20 @@ export function declareProjects({ top, add, on }: Tree): void {
     async () => (await import('../commands/projects.ts')).remove,
   )
 
+  const settings = top('settings', 'settings of a project')
+  on(
+    add(settings, 'ls', 'show the settings', { isDefault: true }).addOption(projectOption()),
+    async () => (await import('../commands/settings.ts')).list,
+  )
+  on(
+    add(settings, 'set <key=value...>', 'change settings, such as cleanUrls=false').addOption(projectOption()),
+    async () => (await import('../commands/settings.ts')).set,
+  )
+  on(
+    add(settings, 'unset <key...>', 'return settings to their defaults').addOption(projectOption()),
+    async () => (await import('../commands/settings.ts')).unset,
+  )
+
   const env = top('env', 'variables of a project')
   on(add(env, 'ls', 'list variables').addOption(projectOption()), async () => (await import('../commands/env.ts')).list)
   on(

@@ -1,0 +1,131 @@
+// `berth settings`: how a project is built and served.
+import type { Schemas } from '../../../sdk/src/types.ts'
+import type { Action } from '../kit/action.ts'
+import type { Context } from '../kit/context.ts'
+import { usage } from '../kit/failures.ts'
+import { requireProject } from '../kit/project.ts'
+import { askUnseen, canAsk, readStdin } from '../kit/prompt.ts'
+import { clean } from '../kit/text.ts'
+
+type Project = Schemas['Project']
+type OfProject = { project?: string }
+
+/** Fields of a project beside its settings that are changed here too. */
+const ownFields = ['framework', 'repo']
+/** Their values are text, even if it looks like a number or a boolean. */
+const texts = [
+  ...ownFields,
+  ...['productionBranch', 'rootDirectory', 'installCommand', 'buildCommand', 'outputDirectory'],
+  ...['buildNetwork', 'serverNetwork', 'previewProtection', 'previewPassword'],
+]
+/** What `unset` returns to; the API resets the others itself when it gets null. */
+const defaults: Record<string, unknown> = {
+  framework: 'auto',
+  cleanUrls: true,
+  publishAnyway: false,
+  autoDeploy: true,
+  hsts: false,
+  buildNetwork: 'public',
+  serverNetwork: 'public',
+  instances: 1,
+  previewProtection: 'none',
+  skewProtection: false,
+  watchPaths: [],
+  crons: [],
+}
+const resettable = ['rootDirectory', 'installCommand', 'buildCommand', 'outputDirectory', 'spaFallback']
+const cronExample = `crons='[{"path":"/api/cleanup","schedule":"0 3 * * *"}]'`
+
+export const list: Action<OfProject> = async (context, _, given) => {
+  const project = await requireProject(context, given.project)
+  const found: Project = await (await context.berth()).get('/projects/{project}', { params: { path: { project } } })
+  context.out.show(found, () => card(found))
+}
+
+function card({ name, framework, repo, productionUrl, pinned, settings }: Project): string {
+  const rows: [string, unknown][] = [
+    ['name', name],
+    ['productionUrl', productionUrl],
+    ...(pinned ? [['pinned', pinned] as [string, unknown]] : []),
+    ['framework', framework],
+    ['repo', repo || '-'],
+    ...Object.entries(settings),
+  ]
+  return rows.map(([key, value]) => `${key.padEnd(17)} ${clean(shown(value))}`).join('\n')
+}
+
+function shown(value: unknown): unknown {
+  if (value === null) return '(automatic)'
+  if (!Array.isArray(value)) return value
+  if (value.length === 0) return '-'
+  return value.map((one) => (typeof one === 'string' ? one : `${one.path} at ${one.schedule}`)).join(', ')
+}
+
+export const set: Action<OfProject> = async (context, pairs, given) => {
+  const project = await requireProject(context, given.project)
+  const fields: [string, unknown][] = []
+  for (const pair of pairs) fields.push(await fieldOf(context, pair))
+  await change(context, project, fields)
+}
+
+async function fieldOf(context: Context, pair: string): Promise<[string, unknown]> {
+  const at = pair.indexOf('=')
+  if (at > 0) return [pair.slice(0, at), parseValue(pair.slice(0, at), pair.slice(at + 1))]
+  if (pair !== 'previewPassword') throw usage(`${pair} must be written as key=value, such as cleanUrls=false.`)
+  // Other users of this machine can see the command line.
+  if (canAsk()) return [pair, await askUnseen('Password of previews:', 'it on stdin', context.signal)]
+  return [pair, (await readStdin()).replace(/\r?\n$/, '')]
+}
+
+function parseValue(key: string, text: string): unknown {
+  if (texts.includes(key)) return text
+  if (key === 'watchPaths' && !text.startsWith('[')) return text.split(',').filter((path) => path !== '')
+  const isList = key === 'watchPaths' || key === 'crons'
+  if (!isList) return /^(true|false|null|-?\d+(\.\d+)?)$/.test(text) ? JSON.parse(text) : text
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw usage(`${key} must be a list in JSON.`, key === 'crons' ? `For example: ${cronExample}` : undefined)
+  }
+}
+
+export const unset: Action<OfProject> = async (context, keys, given) => {
+  const project = await requireProject(context, given.project)
+  const fields = keys.map((key): [string, unknown] => {
+    if (Object.hasOwn(defaults, key)) return [key, defaults[key]]
+    if (resettable.includes(key)) return [key, null]
+    throw usage(`${key} has no default.`, `Run \`berth settings set ${key}=<value>\` to change it.`)
+  })
+  await change(context, project, fields)
+}
+
+async function change(context: Context, project: string, fields: [string, unknown][]): Promise<void> {
+  const { out } = context
+  const twice = fields.find(([key], index) => fields.findIndex(([other]) => other === key) !== index)
+  if (twice) throw usage(`${twice[0]} is given twice.`)
+  const own = fields.filter(([key]) => ownFields.includes(key))
+  const settings = fields.filter(([key]) => !ownFields.includes(key))
+  const body = {
+    ...Object.fromEntries(own),
+    ...(settings.length > 0 && { settings: Object.fromEntries(settings) }),
+  } as never
+  const changed: Project = await (await context.berth()).patch('/projects/{project}', {
+    params: { path: { project } },
+    body,
+  })
+  const changes = (changed.changes ?? []).map(({ field, appliesTo }) => ({
+    key: field.replace(/^settings\./, ''),
+    appliesTo,
+  }))
+  // It is never returned, so the API can't say whether it has changed.
+  if (settings.some(([key]) => key === 'previewPassword')) changes.push({ key: 'previewPassword', appliesTo: 'now' })
+  for (const { key, appliesTo } of changes) out.say(`Changed ${clean(key)}. ${whenOf[appliesTo]}`)
+  if (changes.length === 0) out.say('Nothing changed: the project already has these settings.')
+  out.show(changed, () => '')
+}
+
+const whenOf: Record<NonNullable<Project['changes']>[number]['appliesTo'], string> = {
+  now: 'It applies now.',
+  'next start': 'It applies when a server next starts.',
+  'next deployment': 'It applies from the next deployment.',
+}
