@@ -6,7 +6,7 @@ import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { requireProject } from '../kit/project.ts'
 import { askUnseen, canAsk, confirm, readStdin } from '../kit/prompt.ts'
-import { clean, time } from '../kit/text.ts'
+import { clean, count, time } from '../kit/text.ts'
 
 type Variable = Schemas['Variable']
 type OfProject = { project?: string }
@@ -27,25 +27,39 @@ export const list: Action<OfProject> = async (context, _, { project }) => {
   ])
 }
 
-export const set: Action<OfProject & { target: string; readable?: boolean }> = async (
-  context,
-  [key, given],
-  options,
-) => {
+type Set = OfProject & { target: string; secret?: boolean; readable?: boolean }
+
+export const set: Action<Set> = async (context, [key, given], options) => {
+  const { target, secret, readable } = options
+  if (secret && readable) throw usage('Give --secret or --readable, not both.')
   const project = await requireProject(context, options.project)
-  // Not on the command line, where others of the machine see it.
-  const value =
-    given ??
-    (canAsk()
-      ? await askUnseen(`Value of ${key}:`, 'a value', context.signal)
-      : (await readStdin()).replace(/\r?\n$/, ''))
-  const { target, readable = false } = options
-  const init = { params: { path: { project, key: key! } }, body: { value, target, readable } } as never
-  const kept = await (await context.berth()).put('/projects/{project}/env/{key}', init)
+  const isSecret = secret ?? (readable ? false : await hasSecret(context, project, key!))
+  const value = given ?? (await readValue(context, key!))
+  const init = { params: { path: { project, key: key! } }, body: { value, target, readable: !isSecret } } as never
+  const kept: Variable = await (await context.berth()).put('/projects/{project}/env/{key}', init)
+  const deployments = target === 'all' ? 'all deployments' : `${target} deployments`
+  context.out.say(`Set ${key} of ${project} for ${deployments}. It applies from the next deployment.`)
   context.out.say(
-    `Set ${key} of ${project} for ${target === 'all' ? 'all deployments' : target}; the next deployment has it.`,
+    isSecret
+      ? 'It is secret: nobody can read its value again.'
+      : 'Members and tokens that can read the project can read its value. Use --secret to withhold it.',
   )
   context.out.show(kept, () => '')
+}
+
+/** A secret stays secret when its value changes. */
+async function hasSecret(context: Context, project: string, key: string): Promise<boolean> {
+  const params = { path: { project, key } }
+  const found = await (await context.berth()).get('/projects/{project}/env/{key}', { params }).catch((error) => {
+    if (error.status === 404) return null
+    throw error
+  })
+  return found?.values.some(({ readable }) => !readable) ?? false
+}
+
+/** Not from the command line: other users of this machine can see it. */
+async function readValue({ signal }: Context, key: string): Promise<string> {
+  return canAsk() ? askUnseen(`Value of ${key}:`, 'a value', signal) : (await readStdin()).replace(/\r?\n$/, '')
 }
 
 export const remove: Action<OfProject & { target?: string }> = async (context, [key], options) => {
@@ -61,17 +75,31 @@ export const pull: Action<OfProject & { target: string }> = async (context, [fil
   if (options.target !== 'production' && options.target !== 'preview')
     throw usage('--target must be production or preview.')
   const found = await read(context, options.project)
-  // One of the target goes before that of all.
+  // A value for the target overrides the one for all.
   const values = new Map<string, Variable>()
   for (const target of ['all', options.target]) for (const it of found) if (it.target === target) values.set(it.key, it)
-  const readable = [...values.values()].filter((it) => it.value !== null)
-  const secret = [...values.keys()].filter((key) => values.get(key)!.value === null)
+  const wanted = [...values.values()].sort((one, other) => (one.key < other.key ? -1 : 1))
   const before = await readFile(file, 'utf8').catch(() => null)
   if (before !== null) await confirm(`Replace ${file}?`, context.options.yes, context.signal)
-  await writeFile(file, readable.map(({ key, value }) => `${key}=${quoted(value!)}\n`).join(''), { mode: 0o600 })
-  context.out.say(`Wrote ${readable.length} ${readable.length === 1 ? 'variable' : 'variables'} to ${file}.`)
-  if (secret.length > 0) context.out.say(`Secret, and never returned: ${secret.map(clean).join(', ')}`)
-  context.out.show(readable, () => '')
+  await writeFile(file, fileOf(wanted), { mode: 0o600 })
+  const secret = wanted.filter(({ value }) => value === null)
+  context.out.say(`Wrote ${count(wanted.length - secret.length, 'variable')} to ${file}.`)
+  if (secret.length > 0) {
+    const names = secret.map(({ key }) => clean(key)).join(', ')
+    context.out.say(`Withheld ${count(secret.length, 'secret variable')}: ${names}`)
+  }
+  context.out.show(wanted, () => '')
+}
+
+/** Readable variables; below them, as comments, the names of those that are withheld. */
+function fileOf(wanted: Variable[]): string {
+  const lines = wanted.flatMap(({ key, value }) => (value === null ? [] : [`${key}=${quoted(value)}`]))
+  const secret = wanted.filter(({ value }) => value === null)
+  if (secret.length > 0) {
+    lines.push(`# Withheld, because their values are secret (${secret.length}):`)
+    lines.push(...secret.map(({ key }) => `# ${key}=`))
+  }
+  return lines.map((line) => `${line}\n`).join('')
 }
 
 function quoted(value: string): string {

@@ -44,7 +44,8 @@ export function declareProjects({ top, add, on }: Tree): void {
     add(env, 'set <key> [value]', 'set a variable; without a value, it is read from stdin')
       .addOption(projectOption())
       .option('--target <target>', 'production, preview or all', 'all')
-      .option('--readable', 'the value may be read again'),
+      .option('--secret', 'nobody can read the value again; it stays so when the value changes')
+      .option('--readable', 'make a secret readable'),
     async () => (await import('../commands/env.ts')).set,
   )
   on(
@@ -54,7 +55,7 @@ export function declareProjects({ top, add, on }: Tree): void {
     async () => (await import('../commands/env.ts')).remove,
   )
   on(
-    add(env, 'pull [file]', 'write readable variables to a file (default: .env.local)')
+    add(env, 'pull [file]', 'write variables to a file; secrets are named, but withheld (default: .env.local)')
       .addOption(projectOption())
       .option('--target <target>', 'production or preview', 'preview'),
     async () => (await import('../commands/env.ts')).pull,
