@@ -1,4 +1,4 @@
-// The entry point: answers what needs no command at once, and turns every end into an exit code.
+// The entry point: handles --version itself, and turns every result into an exit code.
 import { home, version } from './kit/built-in.ts'
 import { codeOf, exitCodes, tell } from './kit/failures.ts'
 
@@ -12,11 +12,11 @@ async function main(args: string[]): Promise<number> {
 }
 
 function end(code: number): void {
-  // Connections that are kept open must not hold the process; what was written must be read first.
+  // Open connections must not keep the process alive, but all output must be flushed.
   process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
 }
 
-// Whoever reads has seen enough: `berth ls | head -1`.
+// The reader has seen enough: `berth ls | head -1`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 process.stderr.on('error', () => {})
 

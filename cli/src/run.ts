@@ -1,4 +1,4 @@
-// Runs one command: finds it by its words, and ends it at Ctrl-C.
+// Runs one command and ends it at Ctrl-C.
 import { CommanderError } from 'commander'
 import { type Context, createContext } from './kit/context.ts'
 import { exitCodes, usage } from './kit/failures.ts'
@@ -15,7 +15,7 @@ export async function run(args: string[], home: string | null): Promise<number> 
       await ended
     })
   }
-  // Most of the time there is one command to make, and not all of them; but who errs is told what there is.
+  // Creates only the command that was called; if there is none, all of them, so that the error can suggest one.
   const one = describe(call, { only: args[0], silent: asJson })
   const program = one.commands.length > 0 ? one : describe(call, { silent: asJson })
   try {
@@ -30,15 +30,15 @@ export async function run(args: string[], home: string | null): Promise<number> 
 }
 
 function messageOf({ code, message }: CommanderError): string {
-  return code === 'commander.help' ? 'No command is named.' : message.replace(/^error: /, '')
+  return code === 'commander.help' ? 'No command was given.' : message.replace(/^error: /, '')
 }
 
-/** Commander gives the arguments, one by one or as lists, and behind them the options and the command. */
+/** Commander passes the arguments, singly or as lists, then the options and the command. */
 function argumentsOf(given: unknown[]): string[] {
   return given.slice(0, -2).flatMap((one) => (one === undefined ? [] : (one as string | string[])))
 }
 
-/** Ends at Ctrl-C, whatever is under way; what was begun is taken back first, as far as that goes. */
+/** Exits at Ctrl-C, whatever is in progress, after undoing what can be undone. */
 async function finish(context: Context, work: () => Promise<number | undefined>): Promise<number> {
   const { signal, undo } = context
   const interrupted = new Promise<never>((_, reject) => {

@@ -254,7 +254,7 @@ describe('the rest of the account', () => {
     expect((await run('hooks', 'rm', made.id, '-p', 'site')).code).toBe(2)
     expect((await run('hooks', 'rm', made.id, '-p', 'site', '--yes')).code).toBe(0)
     expect((await run('hooks', 'ls', '-p', 'site')).stdout).not.toContain(made.id)
-    expect(await run('crons', 'ls', '-p', 'site')).toMatchObject({ stdout: '', stderr: 'There are none.\n', code: 0 })
+    expect(await run('crons', 'ls', '-p', 'site')).toMatchObject({ stdout: '', stderr: 'None found.\n', code: 0 })
     const settings = { crons: [{ path: '/x', schedule: '0 3 * * *' }] }
     await api.call('PATCH', '/projects/site', { body: { settings } })
     expect((await run('crons', 'ls', '-p', 'site')).stdout).toMatch(

@@ -81,7 +81,7 @@ test('Ctrl-C ends a deployment that the server never answers', async () => {
 }, 60_000)
 
 test.each([
-  [{ code: 1, detail: {}, errors: 'no' }, 'Error: The server answered 422.'],
+  [{ code: 1, detail: {}, errors: 'no' }, 'Error: The server responded with 422.'],
   [{ code: 'a', detail: 'Not so.', errors: [null] }, 'Error: Not so. (a)'],
   [{ code: 'a', detail: 'Not so.', errors: [{ pointer: 1, detail: 2 }, { detail: 'x' }] }, 'Error: Not so. (a)'],
   [{ code: 'a', detail: 'Not so.', errors: [{ pointer: '#/b', detail: 'c' }] }, 'Error: Not so. (a)\n  b: c'],
@@ -109,7 +109,7 @@ test.each([
   async (body) => {
     const ended = await deploy((_, response) => send(response, body, 201))
     expect(ended).toMatchObject({ code: 7, stdout: '' })
-    expect(ended.stderr).toMatch(/Error: The server answered 201, and no deployment\.\n$/)
+    expect(ended.stderr).toMatch(/Error: The server responded with 201, but not with a deployment\.\n$/)
     expect(asked).toEqual(['POST /api/deployments'])
   },
   20_000,
@@ -129,7 +129,10 @@ test.each(['data: {', 'data: {}', 'data: null', 'data: {"text":5}'])(
   'a log of %j ends it',
   async (line) => {
     const ended = await deploy(logAnswer((response) => response.write(`id: 1\n${line}\n\n`)))
-    expect(ended).toMatchObject({ code: 7, stderr: expect.stringMatching(/Error: The log of the server .*\n$/) })
+    expect(ended).toMatchObject({
+      code: 7,
+      stderr: expect.stringMatching(/Error: The server sent a malformed log message\.\n$/),
+    })
   },
   20_000,
 )
@@ -142,7 +145,7 @@ test('a state that is none is told, and not waited for', async () => {
     } else send(response, {})
   })
   expect(ended).toMatchObject({ code: 7, stdout: '' })
-  expect(ended.stderr).toMatch(/Error: The server answered 200, and no deployment\.\n$/)
+  expect(ended.stderr).toMatch(/Error: The server responded with 200, but not with a deployment\.\n$/)
 }, 20_000)
 
 /** Writes as much as is taken, and counts it. */
@@ -160,7 +163,7 @@ test('an answer without end is left', async () => {
   let sent = 0
   const ended = await deploy((_, response) => writeWithoutEnd(response.writeHead(200), (bytes) => (sent += bytes)))
   expect(ended).toMatchObject({ code: 7, stdout: '' })
-  expect(ended.stderr).toMatch(/Error: The server answered with more than 256 MiB\.\n$/)
+  expect(ended.stderr).toMatch(/Error: The server responded with more than 256 MiB\.\n$/)
   expect(asked).toHaveLength(1)
   expect(sent).toBeLessThan(300 << 20)
 }, 60_000)
@@ -169,7 +172,7 @@ test('a message without end is left', async () => {
   let sent = 0
   const ended = await deploy(logAnswer((response) => writeWithoutEnd(response, (bytes) => (sent += bytes))))
   expect(ended).toMatchObject({ code: 7, stdout: '' })
-  expect(ended.stderr).toMatch(/Error: The log of the server has a message of more than 1 MiB\.\n$/)
+  expect(ended.stderr).toMatch(/Error: The server sent a log message of more than 1 MiB\.\n$/)
   expect(sent).toBeLessThan(32 << 20)
 }, 60_000)
 

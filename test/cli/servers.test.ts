@@ -20,7 +20,7 @@ test('a server that is down, another one, or an older one is told in a sentence'
   const away = await cli.run(['ls'], { env: { BERTH_URL: 'http://localhost:1', BERTH_TOKEN: 'brt_test' } })
   expect(away).toMatchObject({
     code: 7,
-    stderr: expect.stringMatching(/^Error: The server cannot be reached: \S.*\n$/),
+    stderr: expect.stringMatching(/^Error: We couldn't reach the server: \S.*\n$/),
   })
   const strange = createServer((request, response) => {
     const { url: path = '' } = request

@@ -1,4 +1,4 @@
-// `berth api`: a call of the API as it is.
+// `berth api`: calls the API directly.
 import { readFile } from 'node:fs/promises'
 import type { Action } from '../kit/action.ts'
 import { codeOfStatus, usage } from '../kit/failures.ts'
@@ -31,23 +31,23 @@ export const api: Action<Options> = async (context, [path], options) => {
 
 /** Below /api, whether that is written or not; never another server, which would get the token. */
 function addressOf(path: string, query: [string, string][]): string {
-  if (/^[a-z][a-z0-9+.-]*:|^[/\\]{2}/i.test(path)) throw usage('The path must be one of the API, such as /projects.')
+  if (/^[a-z][a-z0-9+.-]*:|^[/\\]{2}/i.test(path)) throw usage('The path must be a path of the API, such as /projects.')
   const url = new URL(`/api/${path.replace(/^\/+/, '').replace(/^api\//, '')}`, 'http://server')
   for (const [name, value] of query) url.searchParams.append(name, value)
-  if (!url.pathname.startsWith('/api/')) throw usage('The path must be one below /api.')
+  if (!url.pathname.startsWith('/api/')) throw usage('The path must stay below /api.')
   return `${url.pathname}${url.search}`
 }
 
 async function bodyOf({ data, field }: Options): Promise<string | undefined> {
   if (data === undefined) return undefined
-  if (field) throw usage('Give --data or --field, and not both.')
+  if (field) throw usage('Give --data or --field, not both.')
   if (data === '-') return readStdin()
   return data.startsWith('@') ? readFile(data.slice(1), 'utf8') : data
 }
 
 function split(text: string, by: string, option: string): [string, string] {
   const at = text.indexOf(by)
-  if (at < 1) throw usage(`${option} must be name${by}value, and not ${text}.`)
+  if (at < 1) throw usage(`${option} must be name${by}value, not ${text}.`)
   return [text.slice(0, at), by === ':' ? text.slice(at + 1).trim() : text.slice(at + 1)]
 }
 

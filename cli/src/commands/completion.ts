@@ -1,11 +1,11 @@
-// `berth completion`: scripts for shells, written from the tree of commands.
+// `berth completion`: scripts for shells, generated from the tree of commands.
 import type { Command } from 'commander'
 import type { Action } from '../kit/action.ts'
 import { usage } from '../kit/failures.ts'
 
 type Entry = { path: string; words: string[] }
 
-/** Each command with what may follow it: commands and options. */
+/** Each command with the subcommands and options that may follow it. */
 function entriesOf(command: Command, path: string[] = []): Entry[] {
   const options = [...command.options, ...(path.length > 0 ? rootOf(command).options : [])].flatMap(
     ({ long }) => long ?? [],
@@ -68,6 +68,6 @@ export const completion =
   (program: Command): Action =>
   async (_context, [shell]) => {
     const write = writers[shell!]
-    if (!write) throw usage(`There are scripts for ${Object.keys(writers).join(', ')}, and none for ${shell}.`)
+    if (!write) throw usage(`${shell} is unsupported. The supported shells are ${Object.keys(writers).join(', ')}.`)
     process.stdout.write(write(entriesOf(program)))
   }

@@ -95,7 +95,11 @@ async function send(
   const missing = made.uploads?.missing ?? []
   try {
     const bytes = await upload(context, directory, files, missing)
-    context.out.say(`Uploaded ${missing.length} of ${count(files.length, 'file')} (${size(bytes)}).`)
+    context.out.say(
+      missing.length === 0
+        ? 'Nothing to upload: the server already has every file.'
+        : `Uploaded ${missing.length} of ${count(files.length, 'file')} (${size(bytes)}).`,
+    )
   } catch (error) {
     if (!context.signal.aborted) await cancel()
     throw error

@@ -40,10 +40,10 @@ export const set: Action<{ ttl?: string }> = async ({ berth, out }, [domain, nam
 export const remove: Action = async ({ berth, out, options, signal }, [domain, name, type]) => {
   const client = await berth()
   const isId = name!.startsWith('rec_')
-  if (type === undefined && !isId) throw usage('Name the type too, such as `berth dns rm example.com www A`.')
-  if (type !== undefined && isId) throw usage('Give the id of a record alone, without a type.')
+  if (type === undefined && !isId) throw usage('Add the type, such as `berth dns rm example.com www A`.')
+  if (type !== undefined && isId) throw usage('A record ID takes no type.')
   const path = { domain: domain!, name: name!, type: type?.toUpperCase() ?? '' }
-  // To delete what is not there is no error of the API; whoever types it has mistaken something.
+  // The API accepts deleting a set that doesn't exist; someone who types its name has probably mistyped it.
   if (!isId) await client.get('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
   await confirm(`Delete ${type ? `${type} of ` : ''}${name} in ${domain}?`, options.yes, signal)
   if (isId) await client.delete('/dns/{domain}/records/{id}', { params: { path: { domain: domain!, id: name! } } })
@@ -59,11 +59,11 @@ export const importZone: Action<Import> = async (context, [domain, file], flags)
     file === '-'
       ? await readStdin()
       : await readFile(file!, 'utf8').catch((error: Error) => {
-          throw usage(`${file} cannot be read: ${error.message}`)
+          throw usage(`We couldn't read ${file}: ${error.message}`)
         })
   const { dryRun = false, skipUnsupported = false } = flags
   const client = await berth()
-  // What is replaced is what the person was shown; with --yes, whatever is there.
+  // Replaces only what the person was shown; with --yes, whatever is there.
   let ifMatch = '*'
   const send = (only: boolean) =>
     client.put('/dns/{domain}/zone', {
@@ -82,8 +82,8 @@ export const importZone: Action<Import> = async (context, [domain, file], flags)
     )
   }
   const done = await send(dryRun)
-  for (const it of done.skipped) out.say(`line ${it.line} is not imported: ${clean(it.detail)}`)
-  for (const it of done.notes) out.say(`line ${it.line}: ${clean(it.detail)}`)
+  for (const it of done.skipped) out.say(`Line ${it.line} is not imported: ${clean(it.detail)}`)
+  for (const it of done.notes) out.say(`Line ${it.line}: ${clean(it.detail)}`)
   for (const it of done.hidden)
     out.say(`${clean(it.name)} ${clean(it.type)} is hidden by the NS records of ${clean(it.delegation)}`)
   const signed = (sign: string, it: Shown) => `${sign} ${cells(it).map(clean).join('  ')}`
@@ -97,8 +97,8 @@ export const importZone: Action<Import> = async (context, [domain, file], flags)
   const { created, updated, deleted, unchanged } = done
   out.say(
     dryRun
-      ? `Would create ${created}, change ${updated} and delete ${deleted} records; ${unchanged} would stay.`
-      : `Created ${created}, changed ${updated} and deleted ${deleted} records; ${unchanged} stay.`,
+      ? `This would create ${created}, change ${updated} and delete ${deleted} records, and leave ${unchanged} unchanged.`
+      : `Created ${created}, changed ${updated} and deleted ${deleted} records, and left ${unchanged} unchanged.`,
   )
   return exitCodes.ok
 }
@@ -113,12 +113,12 @@ export const exportZone: Action = async ({ berth, out }, [domain]) => {
 
 const states = ['on', 'off']
 
-/** How the zone is signed; with `on` or `off` that is changed first. */
+/** Shows how the zone is signed, after turning signing on or off if asked to. */
 export const dnssec: Action = async ({ berth, out, options, signal }, [domain, wanted]) => {
-  if (wanted !== undefined && !states.includes(wanted)) throw usage(`It is on or off, and not ${wanted}.`)
+  if (wanted !== undefined && !states.includes(wanted)) throw usage(`The state must be on or off, not ${wanted}.`)
   const client = await berth()
   const params = { path: { domain: domain! } }
-  if (wanted === 'off') await confirm(`End the signing of ${domain}?`, options.yes, signal)
+  if (wanted === 'off') await confirm(`Stop signing ${domain}?`, options.yes, signal)
   const zone = wanted
     ? await client.put('/dns/{domain}/dnssec', { params, body: { enabled: wanted === 'on' } })
     : await client.get('/dns/{domain}/dnssec', { params })

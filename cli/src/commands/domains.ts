@@ -1,4 +1,4 @@
-// `berth domains`: attaching them, and watching what was set come true.
+// `berth domains`: attaches domains and watches them become active.
 import type { Domain } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
@@ -14,7 +14,7 @@ export const list: Action<{ project?: string }> = async (context, _, options) =>
   const query = project ? { project: [project] } : {}
   const found = await collect((await context.berth()).list('/domains', { params: { query } }))
   await expectProject(context, project, found)
-  const heads = ['NAME', 'PROJECT', 'VERIFIED', 'SSL', 'MADE']
+  const heads = ['NAME', 'PROJECT', 'VERIFIED', 'SSL', 'CREATED']
   context.out.list(found, heads, (it: Domain) => [
     it.name,
     it.project,
@@ -41,7 +41,7 @@ export const verify: Action<{ wait?: boolean }> = async (context, [name], option
   const path = { name: name! }
   let domain = await berth.post('/domains/{name}/verify', { params: { path } } as never)
   if (options.wait) domain = await watch(context, domain)
-  // The look has just been asked for: its answer comes within seconds.
+  // The check has just been requested: its result comes within seconds.
   else domain = await berth.get('/domains/{name}', { params: { path, query: { wait: 5 } }, signal } as never)
   if (!domain.verified) tellWhatToSet(domain, out)
   out.show(domain, () => card(domain))
@@ -55,16 +55,16 @@ function tellWhatToSet({ name, nameservers, verification: { txt } }: Domain, out
   out.say(`  TXT record   ${clean(txt.name)}  ${clean(txt.value)}`)
 }
 
-/** Reads until it is verified and has its certificate, and tells each change. */
+/** Polls until it is verified and has its certificate, and prints each change. */
 async function watch(context: Context, from: Domain): Promise<Domain> {
   const { out, signal } = context
   const berth = await context.berth()
   let domain = from
-  let told = ''
+  let printed = ''
   for (;;) {
     const now = stateOf(domain)
-    if (now !== told) out.say(now)
-    told = now
+    if (now !== printed) out.say(now)
+    printed = now
     if (isSettled(domain)) return domain
     out.progress(`Waiting for ${domain.name} …`)
     const startedMs = Date.now()
@@ -72,7 +72,7 @@ async function watch(context: Context, from: Domain): Promise<Domain> {
       params: { path: { name: domain.name }, query: { wait: 30 } },
       signal,
     } as never)
-    // A server that cannot hold more answers at once.
+    // A server at its limit of waiting requests responds at once.
     if (Date.now() - startedMs < 1_000 && !isSettled(domain)) await new Promise((resolve) => setTimeout(resolve, 1_000))
   }
 }
@@ -90,7 +90,7 @@ function stateOf({ verified, ssl, verification: { reason, observed }, certificat
 
 function verdict({ ssl, verified }: Domain, out: Output): number {
   const isGood = verified && ssl === 'ACTIVE'
-  out.say(isGood ? out.paint('green', 'Done.') : out.paint('red', 'There is no certificate.'))
+  out.say(isGood ? out.paint('green', 'Done.') : out.paint('red', 'The domain has no active certificate.'))
   return isGood ? exitCodes.ok : exitCodes.failed
 }
 
@@ -106,7 +106,7 @@ function card(it: Domain): string {
 }
 
 export const remove: Action = async ({ berth, out, options, signal }, [name]) => {
-  await confirm(`Detach ${name}, and delete its zone?`, options.yes, signal)
+  await confirm(`Detach ${name} and delete its zone?`, options.yes, signal)
   await (await berth()).delete('/domains/{name}', { params: { path: { name: name! } } })
   out.say(`Detached ${name}.`)
 }

@@ -1,4 +1,4 @@
-// `berth events`, and `berth listen`: events to a program on this machine, signed as webhooks are.
+// `berth events`, and `berth listen`: sends events to a program on this machine, signed like webhooks.
 import { createHmac, randomBytes } from 'node:crypto'
 import type { Event } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
@@ -36,7 +36,7 @@ export const listen: Action<Filter & { forwardTo: string; secret?: string }> = a
   const address = localAddress(options.forwardTo)
   const secret = options.secret ?? `whsec_${randomBytes(24).toString('base64')}`
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
-  if (key.length === 0) throw usage('--secret must be one of a webhook: whsec_…')
+  if (key.length === 0) throw usage('--secret must be a webhook secret: whsec_…')
   out.say(`Sending events to ${address.href}. They are signed with ${secret}`)
   for await (const event of (await context.berth()).events(filterOf(options), { signal })) {
     const result = await forward(context, address, key, event)
@@ -52,10 +52,10 @@ function localAddress(text: string): URL {
   try {
     url = new URL(/^https?:\/\//.test(text) ? text : `http://${text}`)
   } catch {
-    throw usage(`--forward-to must be an address such as http://localhost:3000/hooks, and not ${text}.`)
+    throw usage(`--forward-to must be a URL such as http://localhost:3000/hooks, not ${text}.`)
   }
   // Events of the account are for this machine; others get them by a webhook.
-  if (!isLoopback(url.hostname)) throw usage('--forward-to must be an address of this machine.')
+  if (!isLoopback(url.hostname)) throw usage('--forward-to must be a URL of this machine.')
   return url
 }
 

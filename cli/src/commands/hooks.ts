@@ -1,4 +1,4 @@
-// `berth hooks`: addresses that start a deployment. `berth crons`: what is called on a schedule.
+// `berth hooks`: URLs that start a deployment. `berth crons`: paths that are called on a schedule.
 import type { Schemas } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
@@ -14,7 +14,7 @@ export const list: Action<OfProject> = async (context, _, given) => {
   const project = await requireProject(context, given.project)
   const params = { path: { project } }
   const hooks = await collect((await context.berth()).list('/projects/{project}/deploy-hooks', { params }))
-  context.out.list(hooks, ['ID', 'NAME', 'REF', 'MADE', 'USED'], (it: Hook) => [
+  context.out.list(hooks, ['ID', 'NAME', 'REF', 'CREATED', 'LAST USED'], (it: Hook) => [
     it.id,
     it.name,
     it.ref ?? '(production)',
@@ -29,13 +29,13 @@ export const add: Action<OfProject & { ref?: string }> = async (context, [name],
     params: { path: { project } },
     body: { name: name!, ...(ref && { ref }) },
   })
-  context.out.say(`Made ${clean(made.id)}. Whoever posts to its address starts a deployment; it is shown this once:`)
+  context.out.say(`Created ${clean(made.id)}. A POST to this URL starts a deployment. The URL is shown only once:`)
   context.out.show(made, () => clean(made.url))
 }
 
 export const remove: Action<OfProject> = async (context, [id], given) => {
   const project = await requireProject(context, given.project)
-  await confirm(`Delete ${id}? Its address starts nothing any more.`, context.options.yes, context.signal)
+  await confirm(`Delete ${id}? Its URL will no longer start deployments.`, context.options.yes, context.signal)
   await (await context.berth()).delete('/projects/{project}/deploy-hooks/{id}', {
     params: { path: { project, id: id! } },
   })

@@ -1,4 +1,4 @@
-// Signing in and out: a token that a person approves in the console, that is given, or that a CI job gets for its identity.
+// Signing in and out: with a token that a person approves in the console, a given one, or one for the identity of a CI job.
 import { hostname } from 'node:os'
 import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
@@ -14,23 +14,23 @@ type Options = { oidc?: boolean; project?: string }
 
 export const login: Action<Options> = async (context, _, { oidc, project }) => {
   const { out, options, env, signal } = context
-  // Without any known server a person is asked for it.
+  // If no server is configured, we ask for one.
   const server = await context.server().catch(async () => {
-    options.url = originOf(await ask('Address of the server?', '--url', signal))
+    options.url = originOf(await ask('URL of the server?', '--url', signal))
     return context.server()
   })
   const token = options.token ?? (oidc ? await exchange(context, project) : await approve(context))
   await describeToken(context, server, token)
   await keepLogin(server, token, env)
-  out.say(`The token is kept in ${fileOf(env)}.`)
+  out.say(`The token is stored in ${fileOf(env)}.`)
 }
 
-/** Shows whose token it is; throws if it is none. */
+/** Shows whose token it is; throws if it is invalid. */
 async function describeToken({ out, send }: Context, server: string, token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}` }
   const read = async (path: string) => (await send('GET', path, { open: true, headers })).json()
   const current = (await read('/api/tokens/current')) as Token
-  // A token of deployments alone may not read the account.
+  // A token that can only deploy can't read the account.
   const account = (await read('/api/account').catch(() => null)) as { name: string } | null
   out.say(`Signed in to ${server}${account ? `, account ${clean(account.name)}` : ''}.`)
   out.show({ server, account, token: current }, () => '')
@@ -46,7 +46,7 @@ type Device = {
   interval: number
 }
 
-/** The person compares the code and approves it in the console; meanwhile this asks again and again. */
+/** Polls until the person has compared the code and approved it in the console. */
 async function approve({ out, send, signal }: Context): Promise<string> {
   const begun = await send('POST', '/auth/device', {
     open: true,
@@ -55,7 +55,7 @@ async function approve({ out, send, signal }: Context): Promise<string> {
   const device = (await begun.json()) as Device
   out.say(`Open ${clean(device.verification_uri_complete)}`)
   out.say(
-    `and approve the code ${out.paint('bold', clean(device.user_code))}. Only approve a code that you see here yourself.`,
+    `and approve the code ${out.paint('bold', clean(device.user_code))}. Only approve a code that your own terminal shows.`,
   )
   if (canAsk()) openInBrowser(device.verification_uri_complete)
   let intervalMs = Math.max(1, device.interval) * 1000
@@ -70,22 +70,23 @@ async function approve({ out, send, signal }: Context): Promise<string> {
     const body = (await answer.json().catch(() => ({}))) as { access_token?: string; code?: string; detail?: string }
     if (answer.ok && body.access_token) return body.access_token
     if (body.code === 'slow_down') intervalMs += 5_000
-    else if (body.code === 'access_denied') throw new Failure(exitCodes.refused, 'It was denied in the console.')
+    else if (body.code === 'access_denied')
+      throw new Failure(exitCodes.refused, 'The sign-in was denied in the console.')
     else if (body.code === 'expired_token')
       throw new Failure(exitCodes.notSignedIn, 'The code has expired.', 'Run `berth login` again.')
     else if (body.code !== 'authorization_pending')
-      throw new Failure(exitCodes.failed, body.detail ?? `The server answered ${answer.status}.`)
+      throw new Failure(exitCodes.failed, body.detail ?? `The server responded with ${answer.status}.`)
   }
 }
 
-/** In CI: the identity that the host of the job vouches for, for a token of some minutes. */
+/** In CI: exchanges the identity token of the job for a short-lived token. */
 async function exchange(context: Context, given: string | undefined): Promise<string> {
   const project = await requireProject(context, given)
   const token = context.env.BERTH_ID_TOKEN || (await githubIdentity(context))
   const answer = await context.send('POST', '/auth/oidc/token', { open: true, body: { token, project } })
   const body = (await answer.json()) as { access_token?: string; secret?: string; token?: string }
   const made = body.access_token ?? body.secret ?? body.token
-  if (typeof made !== 'string') throw new Failure(exitCodes.failed, 'The server answered no token.')
+  if (typeof made !== 'string') throw new Failure(exitCodes.failed, 'The server returned no token.')
   return made
 }
 
@@ -93,8 +94,8 @@ async function githubIdentity({ env, server, signal }: Context): Promise<string>
   const { ACTIONS_ID_TOKEN_REQUEST_URL: address, ACTIONS_ID_TOKEN_REQUEST_TOKEN: bearer } = env
   if (!address || !bearer) {
     throw usage(
-      'There is no identity of a CI job.',
-      'In GitHub Actions allow `id-token: write`; elsewhere set BERTH_ID_TOKEN.',
+      'This CI job has no identity token.',
+      'In GitHub Actions, add the permission `id-token: write`. Elsewhere, set BERTH_ID_TOKEN.',
     )
   }
   const url = new URL(address)
@@ -105,7 +106,8 @@ async function githubIdentity({ env, server, signal }: Context): Promise<string>
     env,
   )(new Request(url, { headers: { authorization: `Bearer ${bearer}` }, signal }))
   const { value } = (await answer.json().catch(() => ({}))) as { value?: string }
-  if (!answer.ok || !value) throw new Failure(exitCodes.refused, `GitHub gave no identity: ${answer.status}.`)
+  if (!answer.ok || !value)
+    throw new Failure(exitCodes.refused, `GitHub returned no identity token (${answer.status}).`)
   return value
 }
 
@@ -115,23 +117,23 @@ export const logout: Action = async (context) => {
   const token = await forgetLogin(server, env)
   if (token === null) throw new Failure(exitCodes.notSignedIn, `No login is stored for ${server}.`)
   if (!(await revoke(context, token))) {
-    const hint = 'Revoke it in the console, or by `berth tokens rm` with another one.'
+    const hint = 'Revoke it in the console, or with `berth tokens rm` and another token.'
     throw new Failure(
       exitCodes.failed,
-      `The login is forgotten, but the token could not be revoked: it is alive.`,
+      'The login is deleted here, but we could not revoke the token. It still works.',
       hint,
     )
   }
-  out.say(`Signed out of ${server}; the token is revoked.`)
+  out.say(`Signed out of ${server} and revoked the token.`)
 }
 
-/** Whether the token is of no use any more. */
+/** Whether the token no longer works. */
 async function revoke({ send }: Context, token: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${token}` }
   const ask = (method: string, path: string, body?: object) =>
     send(method, path, { open: true, any: true, headers, body }).catch(() => null)
   if ((await ask('POST', '/auth/device/revoke', { token }))?.ok) return true
-  // Servers before that end it by its id, if it may do that.
+  // Older servers revoke it by its ID, if it has the scope.
   const current = await ask('GET', '/api/tokens/current')
   if (current?.status === 401) return true
   if (!current?.ok) return false
@@ -142,14 +144,14 @@ export const whoami: Action = async (context) => {
   const server = await context.server()
   const token = await findToken(server, context.options, context.env)
   if (!token)
-    throw new Failure(exitCodes.notSignedIn, `You are not signed in to ${server}.`, 'Sign in by `berth login`.')
+    throw new Failure(exitCodes.notSignedIn, `You are not signed in to ${server}.`, 'Run `berth login` to sign in.')
   const berth = await context.berth()
   const current = await berth.get('/tokens/current')
   const account = await berth.get('/account').catch(() => null)
   context.out.show({ server, account: account && { id: account.id, name: account.name }, token: current }, () =>
     [
       `server   ${server}`,
-      `account  ${clean(account?.name ?? '(not told to this token)')}`,
+      `account  ${clean(account?.name ?? '(not visible to this token)')}`,
       `token    ${clean(current.name)} (${clean(current.id)})`,
       `scopes   ${clean(current.scopes.join(' '))}`,
       ...(current.projects ? [`projects ${clean(current.projects.join(' '))}`] : []),

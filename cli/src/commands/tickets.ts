@@ -1,4 +1,4 @@
-// `berth tickets`: questions to support.
+// `berth tickets`: support tickets.
 import type { Schemas } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
@@ -17,7 +17,7 @@ export const list: Action<{ status?: string }> = async ({ berth, out }, _, { sta
 
 async function messageOf(given: string | undefined): Promise<string> {
   if (given !== undefined) return given
-  if (canAsk()) throw usage('Give the text by --message, or on stdin.')
+  if (canAsk()) throw usage('Give the message with --message or on stdin.')
   return readStdin()
 }
 

@@ -10,7 +10,7 @@ type Token = Schemas['Token']
 
 export const list: Action = async ({ berth, out }) => {
   const found = await collect((await berth()).list('/tokens'))
-  const heads = ['ID', 'NAME', 'BEGINS', 'USED', 'EXPIRES', 'CREATED BY', 'REPLACED BY', 'SCOPES']
+  const heads = ['ID', 'NAME', 'PREFIX', 'LAST USED', 'EXPIRES', 'CREATED BY', 'REPLACED BY', 'SCOPES']
   out.list(found, heads, (it: Token) => [
     it.id,
     it.name,
@@ -28,7 +28,7 @@ type New = { scope?: string[]; project?: string[]; expires?: string }
 export const create: Action<New> = async ({ berth, out }, [name], { scope, project, expires }) => {
   const body = { name, scopes: scope, projects: project, expiresAt: expires && timeOf(expires) }
   const made = await (await berth()).post('/tokens', { body: body as never })
-  out.say(`Made ${clean(made.id)}. Its secret is shown this once:`)
+  out.say(`Created ${clean(made.id)}. Its secret is shown only once:`)
   out.show(made, () => clean(made.secret))
 }
 
@@ -42,7 +42,7 @@ function timeOf(text: string): string {
 
 export const remove: Action = async ({ berth, out, options, signal }, [id]) => {
   await confirm(
-    `Revoke ${id}, what replaced it by its own request, and every token that these created?`,
+    `Revoke ${id}, the token that it was rotated to, and every token that these created?`,
     options.yes,
     signal,
   )

@@ -1,4 +1,4 @@
-// Lists of the API, as far as they are wanted.
+// Reads lists of the API up to a limit.
 import { usage } from './failures.ts'
 
 export async function collect<T>(items: AsyncIterable<T>, most = Number.POSITIVE_INFINITY): Promise<T[]> {
@@ -11,8 +11,8 @@ export async function collect<T>(items: AsyncIterable<T>, most = Number.POSITIVE
   return found
 }
 
-/** The number of --limit. */
+/** The value of --limit. */
 export function countOf(text: string): number {
-  if (!/^\d{1,6}$/.test(text)) throw usage(`--limit must be a number, and not ${text}.`)
+  if (!/^\d{1,6}$/.test(text)) throw usage(`--limit must be a number, not ${text}.`)
   return Number(text)
 }

@@ -17,23 +17,23 @@ export type Context = {
   home: string | null
   /** Aborts at Ctrl-C, with the error that ends the command. */
   signal: AbortSignal
-  /** What is done at Ctrl-C before the process ends. */
+  /** Run at Ctrl-C before the process exits. */
   undo: Set<() => Promise<unknown>>
   server(): Promise<string>
-  /** The client; signed in, or it throws. */
+  /** The client; throws if nobody is signed in. */
   berth(): Promise<Berth>
   /** A request that the SDK has no types for; throws for every status of 400 or more. */
   send(method: string, path: string, init?: RawInit): Promise<Answer>
-  /** Cancels a deployment, even after Ctrl-C; what goes wrong with that is not told. */
+  /** Cancels a deployment, even after Ctrl-C; errors are ignored. */
   cancel(deploymentId: string): Promise<void>
 }
 
 export type RawInit = {
   body?: unknown
   headers?: Record<string, string>
-  /** Default: whatever comes is an answer, and an error is thrown for 400 and more. */
+  /** Return responses of every status; by default, 400 and above throw. */
   any?: boolean
-  /** Without a token, as for signing in. */
+  /** Send no token, as for signing in. */
   open?: boolean
   /** Default: that of the context. */
   signal?: AbortSignal
@@ -47,7 +47,7 @@ export function createContext(command: Command, home: string | null): Context {
   const options = command.optsWithGlobals<Globals>()
   const interruption = new AbortController()
   const env = process.env
-  // The second time whoever presses it does not want to wait.
+  // Pressed twice, it exits at once.
   process.once('SIGINT', () => {
     interruption.abort(new Interrupted('Interrupted.'))
     process.once('SIGINT', () => process.exit(130))

@@ -1,10 +1,10 @@
-// What went wrong, as an exit code and as words. docs/cli.md has the table of the codes.
+// Errors as exit codes and as text. docs/cli.md lists the codes.
 import { version } from './built-in.ts'
 import { clean, cleanJson } from './text.ts'
 
 export const exitCodes = {
   ok: 0,
-  /** A deployment failed, or what was asked is not so. */
+  /** A deployment failed, or a check came out negative. */
   failed: 1,
   usage: 2,
   notSignedIn: 3,
@@ -12,17 +12,17 @@ export const exitCodes = {
   notFound: 5,
   invalid: 6,
   unreachable: 7,
-  /** Ready, but production is pinned to another deployment. */
+  /** Production is pinned to another deployment, so this one doesn't take over. */
   pinned: 8,
   interrupted: 130,
 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** An end that is told in one sentence. */
+/** An expected error: one sentence, without a stack. */
 export class Failure extends Error {
   readonly exitCode: ExitCode
-  /** What may help, on a line of its own. */
+  /** What to do next, on its own line. */
   readonly hint: string | undefined
 
   constructor(exitCode: ExitCode, message: string, hint?: string) {
@@ -37,14 +37,14 @@ export const usage = (message: string, hint?: string) => new Failure(exitCodes.u
 type Problem = { code: string; detail: string; errors?: unknown; requestId?: unknown }
 type Refusal = { status: number; problem: Problem | null }
 
-/** An answer of the API, by its shape: the class is in a module that is loaded when it is needed. */
+/** An error response of the API, by its shape: importing its class would load the SDK. */
 function refusalOf(error: unknown): Refusal | null {
   if (!(error instanceof Error) || error.name !== 'BerthError') return null
   const { status, problem } = error as unknown as { status: number; problem: unknown }
   return { status, problem: isProblem(problem) ? problem : null }
 }
 
-/** Whether an answer says what is wrong; one that comes from elsewhere may say anything. */
+/** Whether a body is a problem of the API; a proxy's may be anything. */
 export function isProblem(body: unknown): body is Problem {
   const { code, detail } = (body ?? {}) as Partial<Problem>
   return typeof code === 'string' && typeof detail === 'string'
@@ -77,7 +77,7 @@ export function codeOfStatus(status: number): ExitCode {
   return status < 500 ? exitCodes.invalid : exitCodes.unreachable
 }
 
-// Of fetch, of sockets and of TLS: with a code, or with a cause that has one.
+// Errors of fetch, sockets and TLS.
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (error.name === 'TimeoutError' || error.message === 'fetch failed' || error.message === 'terminated') return true
@@ -89,7 +89,7 @@ function isUnreachable(error: unknown): boolean {
   )
 }
 
-/** Writes to stderr what went wrong: as the API's own problem with --json. */
+/** Writes an error to stderr; with --json, as the API's own problem. */
 export function tell(error: unknown, asJson: boolean): void {
   const lines = asJson ? [cleanJson({ error: describe(error) })] : words(error)
   process.stderr.write(`${lines.join('\n')}\n`)
@@ -116,14 +116,14 @@ function words(error: unknown): string[] {
   const { code, detail, requestId } = refusal.problem
   return [
     `Error: ${clean(detail)} (${clean(code)})`,
-    // The detail of a problem with one field is that of the field.
+    // With one bad field, the problem's detail is already the field's.
     ...fieldProblems(refusal.problem)
       .filter((one) => !detail.includes(one.detail))
       .map((one) => `  ${clean(one.pointer.replace(/^#\//, ''))}: ${clean(one.detail)}`),
     ...(code === 'route_not_found'
-      ? [`The server does not know this. It may be older than this program (${version}).`]
+      ? [`The server does not support this. It may be older than this program (${version}).`]
       : []),
-    ...(refusal.status === 401 ? ['Sign in by `berth login`, or set BERTH_TOKEN.'] : []),
+    ...(refusal.status === 401 ? ['Run `berth login`, or set BERTH_TOKEN.'] : []),
     ...(refusal.status >= 500 && requestId ? [`Request ${clean(requestId)}`] : []),
   ]
 }
@@ -132,6 +132,6 @@ function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (!isUnreachable(error)) return error.message
   const { message, code } = (error.cause instanceof Error ? error.cause : error) as NodeJS.ErrnoException
-  // A name with several addresses has an error for each, and none of its own.
-  return `The server cannot be reached: ${message || code}`
+  // A name with several addresses yields an error for each, and none of its own.
+  return `We couldn't reach the server: ${message || code}`
 }

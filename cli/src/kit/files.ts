@@ -1,4 +1,4 @@
-// The files of a folder: what is uploaded of it, with the hash of each.
+// The files of a folder that are uploaded, each with its hash.
 import { createHash } from 'node:crypto'
 import {
   createReadStream,
@@ -20,12 +20,12 @@ export type SourceFile = { path: string; sha256: string; size: number; mode?: nu
 const ignoreFiles = ['.gitignore', '.berthignore']
 const linkMode = 0o120000
 const programMode = 0o755
-// As many as the API takes.
+// The API's limit.
 const mostFiles = 50_000
-// Small ones are read whole.
+// Smaller files are read whole.
 const streamedBytes = 1 << 20
 
-/** What is uploaded, and which files of secrets are not, though nobody said so. */
+/** The files to upload, and the secret files that are left out by default. */
 export async function listFiles(root: string): Promise<{ paths: string[]; secrets: string[] }> {
   const stats = statSync(root, { throwIfNoEntry: false })
   if (!stats) throw usage(`There is no folder ${root}.`)
@@ -58,18 +58,18 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
       else if (entry.isFile() && !(own.has(entry.name) && own.get(entry.name) === realpathSync(join(root, path))))
         found.push(path)
       if (found.length > mostFiles)
-        throw usage(`${root} has more than ${mostFiles} files.`, 'Leave out what is not needed by .berthignore.')
+        throw usage(`${root} has more than ${mostFiles} files.`, "List what you don't need in .berthignore.")
     }
   }
 }
 
-/** By name: this program, fetched into the folder as in CI, and the tokens, where the folder is the home of a job. */
+/** By name: this program, if it was downloaded into the folder as in CI, and the stored tokens, if the folder is the home. */
 function ownFiles(): Map<string, string> {
   const existing = [process.argv[1] ?? '', fileOf()].filter((path) => path !== '' && existsSync(path))
   return new Map(existing.map((path) => [basename(realpathSync(path)), realpathSync(path)]))
 }
 
-/** Files are read at once, which is faster than one after the other in the background; but Ctrl-C must be heard. */
+/** Synchronous reads are faster than asynchronous ones, but Ctrl-C needs a turn of the event loop. */
 function createPauses(): () => Promise<void> {
   let sinceMs = Date.now()
   return async () => {
@@ -79,7 +79,7 @@ function createPauses(): () => Promise<void> {
   }
 }
 
-/** Hashes all of them; `progress` hears how many are done. */
+/** Hashes all of them; `progress` receives how many are done. */
 export async function hashFiles(
   root: string,
   paths: string[],
@@ -118,12 +118,12 @@ async function describe(root: string, path: string): Promise<SourceFile> {
 
 const sha256Of = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')
 
-/** The content of a file that was described; throws if it is another one by now. */
+/** The content of a hashed file; throws if it has changed since. */
 export async function contentOf(root: string, { path, sha256, mode }: SourceFile): Promise<Buffer> {
   const full = join(root, path)
   const content = mode === linkMode ? Buffer.from(readlinkSync(full)) : readFileSync(full)
   if (sha256Of(content) !== sha256) {
-    throw new Failure(exitCodes.failed, `${path} was changed while it was uploaded.`, 'Deploy again.')
+    throw new Failure(exitCodes.failed, `${path} changed during the upload.`, 'Deploy again.')
   }
   return content
 }

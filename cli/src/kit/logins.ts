@@ -1,4 +1,4 @@
-// The stored logins: one token for each server, in a file that nobody else may read.
+// The stored logins: one token per server, in a file that only its owner can read.
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -16,18 +16,18 @@ export async function readLogins(env = process.env): Promise<Logins> {
   const file = fileOf(env)
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
-    throw new Failure(exitCodes.failed, `${file} cannot be read: ${error.message}`)
+    throw new Failure(exitCodes.failed, `We couldn't read ${file}: ${error.message}`)
   })
   if (text === null) return { current: null, tokens: {} }
   try {
     const { current, tokens } = JSON.parse(text)
     return { current: typeof current === 'string' ? current : null, tokens: { ...tokens } }
   } catch {
-    throw new Failure(exitCodes.failed, `${file} is not JSON.`, 'Remove it, and sign in again by `berth login`.')
+    throw new Failure(exitCodes.failed, `${file} is not JSON.`, 'Delete it, then run `berth login` to sign in again.')
   }
 }
 
-/** Written beside it and renamed: a process that is stopped leaves the old one, whole. */
+/** Writes a new file and renames it, so that a killed process leaves the old one intact. */
 async function writeLogins(logins: Logins, env: NodeJS.ProcessEnv): Promise<void> {
   await mkdir(directoryOf(env), { recursive: true, mode: 0o700 })
   const file = fileOf(env)
@@ -42,7 +42,7 @@ export async function keepLogin(url: string, token: string, env = process.env): 
   await writeLogins({ current: url, tokens: { ...tokens, [url]: token } }, env)
 }
 
-/** The token that was stored for the server; null if there was none. */
+/** The stored token of the server; null if there was none. */
 export async function forgetLogin(url: string, env = process.env): Promise<string | null> {
   const { current, tokens } = await readLogins(env)
   const { [url]: token, ...rest } = tokens

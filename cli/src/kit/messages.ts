@@ -1,4 +1,4 @@
-// The log of a deployment as it is written, and its end.
+// The live log of a deployment, and how its build ends.
 
 import { backoffMs, pause, streamType } from '../../../sdk/src/retry.ts'
 import type { Deployment } from '../../../sdk/src/types.ts'
@@ -9,10 +9,10 @@ import type { Answer } from './wire.ts'
 export type Uploading = Deployment & { uploads?: { missing: string[] } }
 export type Line = { seq: number; stream: string; step: string; text: string }
 
-// The server gives a sign of life every 15 s.
+// The server sends a keep-alive every 15 s.
 const silentMs = 45_000
 
-/** Ends with the build. Begins again behind the last line where the connection breaks off. */
+/** Ends with the build. After a lost connection, it resumes behind the last line. */
 export async function* followLog({ send, signal }: Context, id: string): AsyncGenerator<Line> {
   let last: string | null = null
   let wasOpen = false
@@ -21,7 +21,7 @@ export async function* followLog({ send, signal }: Context, id: string): AsyncGe
       const headers = { accept: streamType, ...(last !== null && { 'last-event-id': last }) }
       const { stream } = await send('GET', `/api/deployments/${encodeURIComponent(id)}/logs`, { headers, signal })
       wasOpen = true
-      stream.setTimeout(silentMs, () => stream.destroy(new Error('The stream is silent.')))
+      stream.setTimeout(silentMs, () => stream.destroy(new Error('The log stream timed out.')))
       for await (const message of messagesOf(stream)) {
         failures = 0
         if (message.event === 'end') return
@@ -41,16 +41,16 @@ function lineOf(data: string): Line {
     const line = JSON.parse(data)
     if (typeof line.text === 'string') return line
   } catch {}
-  throw new Failure(exitCodes.unreachable, 'The log of the server has a message that is none.')
+  throw new Failure(exitCodes.unreachable, 'The server sent a malformed log message.')
 }
 
 type Message = { id: string | null; event: string; data: string }
 
 const mostBytes = 1 << 20
 
-/** As the server writes them: lines of `name: value`, and an empty one behind each message. */
+/** Server-sent events: lines of `name: value`, with an empty line after each message. */
 export async function* messagesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Message> {
-  // Of a message whose end has not come yet. They are put together once, when it has.
+  // Chunks of an incomplete message. They are joined once, when it is complete.
   let parts: Buffer[] = []
   let bytes = 0
   for await (const chunk of stream) {
@@ -61,7 +61,7 @@ export async function* messagesOf(stream: AsyncIterable<Buffer>): AsyncGenerator
       bytes += part.length
       from += part.length
       if (bytes > mostBytes)
-        throw new Failure(exitCodes.unreachable, 'The log of the server has a message of more than 1 MiB.')
+        throw new Failure(exitCodes.unreachable, 'The server sent a log message of more than 1 MiB.')
       if (end === null) break
       const message = messageOf(Buffer.concat(parts).toString('utf8'))
       parts = []
@@ -73,7 +73,7 @@ export async function* messagesOf(stream: AsyncIterable<Buffer>): AsyncGenerator
 
 const newline = 10
 
-/** Behind the empty line, which may begin with the last byte of the chunk before. */
+/** The offset after the empty line, which may start with the last byte of the previous chunk. */
 function endOf(chunk: Buffer, from: number, before: number | undefined): number | null {
   if (before === newline && chunk[from] === newline) return from + 1
   const at = chunk.indexOf('\n\n', from)
@@ -90,13 +90,13 @@ function messageOf(lines: string): Message {
   return message
 }
 
-/** Reads until the build is over; `wait` calls are answered when it is. */
+/** Long-polls until the build has ended. */
 export async function waitUntilBuilt({ send, signal }: Context, id: string): Promise<Deployment> {
   for (let seconds = 60; ; ) {
     const startedMs = Date.now()
     const path = `/api/deployments/${encodeURIComponent(id)}${seconds > 0 ? `?wait=${seconds}` : ''}`
     const answer = await send('GET', path, { signal }).catch((error) => {
-      // Others of the account wait already, as many as may.
+      // The account has as many waiting requests as it may have.
       if (error.status !== 429 || seconds === 0) throw error
       return null
     })
@@ -107,11 +107,11 @@ export async function waitUntilBuilt({ send, signal }: Context, id: string): Pro
   }
 }
 
-/** The deployment that an answer is; throws if it is none. */
+/** The deployment in a response; throws if there is none. */
 export async function deploymentOf(answer: Answer): Promise<Uploading> {
   const body = await answer.json()
   const isText = (it: unknown) => typeof it === 'string' && it !== ''
   const { missing } = body.uploads ?? { missing: [] }
   if (isText(body.id) && isText(body.state) && Array.isArray(missing) && missing.every(isText)) return body
-  throw new Failure(exitCodes.unreachable, `The server answered ${answer.status}, and no deployment.`)
+  throw new Failure(exitCodes.unreachable, `The server responded with ${answer.status}, but not with a deployment.`)
 }

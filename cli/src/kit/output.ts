@@ -1,18 +1,18 @@
-// Data goes to stdout, all else to stderr; colours and progress only where a person looks.
+// Data goes to stdout, everything else to stderr; colours and progress only to a terminal.
 import { clean, cleanJson, table } from './text.ts'
 
 export type Output = {
   /** Whether --json was given. */
   json: boolean
-  /** The answer itself: the API's own object with --json, else lines for people. */
+  /** The result: the API's own object with --json, lines for people otherwise. */
   show(value: unknown, forPeople: () => string): void
   /** A list: one array with --json. */
   list(items: unknown[], heads: string[], row: (item: never) => unknown[]): void
   /** One item of a stream: a line of JSON each with --json. */
   item(value: unknown, forPeople: () => string): void
-  /** What happens meanwhile. */
+  /** A message on stderr. */
   say(text: string): void
-  /** Replaces itself on a terminal, and is left out elsewhere. */
+  /** Overwrites itself on a terminal; omitted elsewhere. */
   progress(text: string): void
   paint(colour: Colour, text: string): string
 }
@@ -41,8 +41,8 @@ export function createOutput(json: boolean, env = process.env): Output {
     show: (value, forPeople) => write(json ? cleanJson(value, 2) : forPeople()),
     list(items, heads, row) {
       if (json) return write(cleanJson(items, 2))
-      // A head without rows would be data for whoever counts lines.
-      if (items.length === 0) return say('There are none.')
+      // A header without rows would count as data in scripts.
+      if (items.length === 0) return say('None found.')
       write(
         table(
           heads,

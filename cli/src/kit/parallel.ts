@@ -1,6 +1,6 @@
-// Several at a time.
+// Runs several tasks at a time.
 
-/** Throws with the first that fails, and begins no other then. */
+/** Throws the first error and starts no more tasks after it. */
 export async function inParallel<T>(items: T[], most: number, work: (item: T) => Promise<void>): Promise<void> {
   const rest = items[Symbol.iterator]()
   let failed = false
@@ -10,7 +10,7 @@ export async function inParallel<T>(items: T[], most: number, work: (item: T) =>
       await work(item)
     }
   }
-  // An array's iterator is shared by all; each takes what the others have left.
+  // All workers share one iterator.
   const shared = Array.from({ length: Math.min(most, items.length) }, () =>
     next().catch((error) => {
       failed = true

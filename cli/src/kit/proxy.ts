@@ -8,14 +8,14 @@ import { finish, type Sent, type Transport, withLength } from './transport.ts'
 
 export type Fetch = (input: Request, init?: RequestInit) => Promise<Response>
 
-/** The proxy for an address; null where there is none. */
+/** The proxy for an address, or null. */
 export function proxyFor(url: URL, env: NodeJS.ProcessEnv): URL | null {
   const read = (name: string) => env[name.toLowerCase()] || env[name]
   const named = read(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') || read('ALL_PROXY')
   if (!named || isExcepted(url, read('NO_PROXY') ?? '')) return null
   const proxy = URL.parse?.(named.includes('://') ? named : `http://${named}`) ?? parse(named)
   if (!proxy || !/^https?:$/.test(proxy.protocol))
-    throw usage('The proxy must be the address of an HTTP proxy, http://host:port.')
+    throw usage('The proxy must be the URL of an HTTP proxy, such as http://host:port.')
   return proxy
 }
 
@@ -124,7 +124,7 @@ class TunnelAgent extends HttpsAgent {
       if (answer.statusCode === 200)
         return done(null, connectTls({ ...options, socket, servername: options.servername ?? options.host }))
       socket.destroy()
-      done(Object.assign(new Error(`The proxy answered ${answer.statusCode}.`), { syscall: 'CONNECT' }))
+      done(Object.assign(new Error(`The proxy responded with ${answer.statusCode}.`), { syscall: 'CONNECT' }))
     })
     asked.end()
     // The socket comes by the callback.

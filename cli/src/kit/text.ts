@@ -1,11 +1,11 @@
-// Text of others on a terminal: nothing in it may move the cursor, change colours or turn the direction of writing.
+// Makes untrusted text safe for a terminal: it can't move the cursor, change colours or reverse the writing direction.
 
-// Control characters, and those that are not seen but change how others are shown.
+// Control characters, and invisible ones that change how others are shown.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
 const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g
 const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** One line, with what is unsafe written out. */
+/** One line, with unsafe characters escaped. */
 export function clean(text: unknown): string {
   return String(text ?? '')
     .toWellFormed()
@@ -17,21 +17,21 @@ export function cleanLines(text: string): string {
   return text.split(/\r?\n/).map(clean).join('\n')
 }
 
-// Terminals that write in colours begin each with this.
+// Colour codes of terminals.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for.
 const colours = /\u001b\[[0-9;:]*m/g
 
-/** A line of a build's log: colours are left out, all else that is unsafe is written out. */
+/** A line of a build log: without colours, other unsafe characters escaped. */
 export function cleanLog(text: string): string {
   return clean(text.replace(colours, ''))
 }
 
-/** JSON leaves some of them as they are; escaped they mean the same. */
+/** Escapes the unsafe characters that JSON leaves as they are; the value stays the same. */
 export function cleanJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(unsafe, (char) => (char === '\n' ? char : escaped(char)))
 }
 
-/** Columns that are as wide as their widest cell, the last one as wide as it likes. */
+/** Columns as wide as their widest cell; the last one isn't padded. */
 export function table(heads: string[], rows: unknown[][]): string {
   const cells = [heads, ...rows.map((row) => row.map((cell) => clean(cell ?? '-')))]
   const widths = heads.map((_, column) => Math.max(...cells.map((row) => (row[column] ?? '').length)))

@@ -1,4 +1,4 @@
-// How a request reaches the server. What TLS and proxies need is loaded where there are any.
+// How a request reaches the server. Code for TLS and proxies is loaded only if needed.
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 
 export type Sent = {
@@ -10,7 +10,7 @@ export type Sent = {
 }
 export type Transport = (sent: Sent) => Promise<IncomingMessage>
 
-/** Connections are used again. */
+/** Reuses connections. */
 export async function openTransport(server: string, env: NodeJS.ProcessEnv): Promise<Transport> {
   const mayHaveProxy = Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name))
   if (mayHaveProxy || !server.startsWith('http:')) return (await import('./proxy.ts')).openSecure(server, env)

@@ -1,4 +1,4 @@
-// Sends what the server misses of a deployment: small files together in archives, large ones by themselves.
+// Uploads the files that the server is missing: small ones together in archives, large ones separately.
 import type { Context } from './context.ts'
 import { exitCodes, Failure } from './failures.ts'
 import { contentOf, type SourceFile } from './files.ts'
@@ -57,14 +57,14 @@ async function putOne({ send }: Context, root: string, file: SourceFile): Promis
     await send('PUT', path, { headers: type, body: content })
     return
   }
-  // In pieces, each of which may take the time that a request may take; one whose answer is lost is sent again.
+  // In pieces, so that each has its own timeout and can be retried.
   for (let from = 0; from < content.length; ) {
     const end = Math.min(from + pieceBytes, content.length)
     const range = { 'content-range': `bytes ${from}-${end - 1}/${content.length}` }
     const answer = await send('PUT', path, { headers: { ...type, ...range }, body: content.subarray(from, end) })
     const { offset, complete } = (await answer.json()) as { offset: number; complete: boolean }
     if (complete) return
-    if (offset <= from) throw new Failure(exitCodes.unreachable, `${file.path} was not taken by the server.`)
+    if (offset <= from) throw new Failure(exitCodes.unreachable, `The server did not accept ${file.path}.`)
     from = offset
   }
 }
@@ -82,7 +82,7 @@ async function postArchive(context: Context, root: string, files: SourceFile[]):
   })
 }
 
-/** A head of ustar: names here are hashes, and nothing else of a file matters. */
+/** A ustar header. Names are hashes; nothing else about a file matters here. */
 function tarHead(name: string, length: number): Buffer {
   const head = Buffer.alloc(512)
   head.write(name, 0)

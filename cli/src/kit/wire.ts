@@ -13,11 +13,11 @@ export type Answer = {
   text(): Promise<string>
   // biome-ignore lint/suspicious/noExplicitAny: whoever asked knows what it is.
   json(): Promise<any>
-  /** Of an answer that is a stream, which nobody has read yet. */
+  /** The unread body of a streamed response. */
   stream: IncomingMessage
 }
 
-/** An answer of 400 or more; what it says is told by `tell`. */
+/** A response of 400 or above; `tell` prints it. */
 export class Refused extends Error {
   override readonly name = 'BerthError'
   readonly status: number
@@ -26,7 +26,7 @@ export class Refused extends Error {
   constructor({ status }: Answer, text: string) {
     const body = parsed(text)
     const problem = isProblem(body) ? body : null
-    super(problem?.detail ?? `The server answered ${status}.`)
+    super(problem?.detail ?? `The server responded with ${status}.`)
     this.status = status
     this.problem = problem
   }
@@ -47,7 +47,7 @@ const mostBytes = 256 << 20
 const passing = [500, 502, 503, 504]
 const refused = [409, 429, 503]
 
-/** Answers of every status; throws where none came, or one that leads to another address. */
+/** Resolves to responses of every status; throws if there was none, or for a redirect. */
 export function createWire(transport: Transport): (call: Sent) => Promise<Answer> {
   async function attempt(call: Sent): Promise<Answer> {
     const isStream = call.headers.accept === streamType
@@ -57,7 +57,7 @@ export function createWire(transport: Transport): (call: Sent) => Promise<Answer
       const isOpen = isStream && message.statusCode === 200
       return answerOf(message, isOpen ? null : await textOf(message))
     } catch (error) {
-      // Node tells that it was aborted, and not why.
+      // Node says that it was aborted, but not why.
       throw signal.aborted ? signal.reason : error
     }
   }
@@ -95,7 +95,7 @@ async function textOf(message: IncomingMessage): Promise<string> {
   let bytes = 0
   for await (const chunk of message) {
     bytes += chunk.length
-    if (bytes > mostBytes) throw new Failure(exitCodes.unreachable, 'The server answered with more than 256 MiB.')
+    if (bytes > mostBytes) throw new Failure(exitCodes.unreachable, 'The server responded with more than 256 MiB.')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
@@ -116,7 +116,8 @@ function answerOf(message: IncomingMessage, text: string | null): Answer {
     text: async () => text ?? '',
     json: async () => {
       const body = parsed(text ?? '')
-      if (body === null) throw new Failure(exitCodes.unreachable, `The server answered ${status}, and no JSON.`)
+      if (body === null)
+        throw new Failure(exitCodes.unreachable, `The server responded with ${status}, but not with JSON.`)
       return body
     },
     stream: message,
@@ -124,20 +125,20 @@ function answerOf(message: IncomingMessage, text: string | null): Answer {
 }
 
 function movedTo({ status, headers }: Answer): Failure {
-  const to = headers.get('location') ?? 'another address'
+  const to = headers.get('location') ?? 'another URL'
   return new Failure(
     exitCodes.unreachable,
-    `The server answered ${status}: it is at ${to}.`,
-    'Give its address by --url.',
+    `The server responded with ${status}: it has moved to ${to}.`,
+    'Pass its URL with --url.',
   )
 }
 
-/** The server lost its database, perhaps when everything was done. */
+/** The server lost its database, perhaps after the commit. */
 async function isUnsure(answer: Answer): Promise<boolean> {
   return answer.status === 503 && (await answer.text()).includes('"database_unavailable"')
 }
 
-/** Whether a request whose answer was lost may be sent again: a POST has a key by which it is done once. */
+/** Whether a request whose response was lost may be sent again: a POST has an idempotency key. */
 function isRepeatable({ method, headers }: Sent): boolean {
   if (method === 'PUT' || method === 'DELETE') return (headers['if-match'] ?? '*') === '*'
   return method !== 'PATCH'
