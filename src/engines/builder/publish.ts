@@ -59,8 +59,9 @@ async function publishFiles(
   await checkRules(tools.artifacts, files, log)
   await requireHeld()
   await tools.artifacts.publish(build.id, { version: 1, kind: 'static', files, spaFallback, cleanUrls })
-  log.system(`Published ${Object.keys(files).length} files`)
-  return { server: false, bytes: bytesOf(files), files: Object.keys(files).length, spaFallback }
+  const count = Object.keys(files).length
+  log.system(`Published ${count} ${count === 1 ? 'file' : 'files'}`)
+  return { server: false, bytes: bytesOf(files), files: count, spaFallback }
 }
 
 /** A site with a page for what it does not have shows that one. */
