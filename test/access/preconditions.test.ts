@@ -51,7 +51,7 @@ describe.each(changes)('$name', (operation) => {
 })
 
 // Its place in the queue is part of a deployment, and is not known yet when it is made.
-const changesAtOnce = new Set(['createDeployment', 'createDeploymentFromArchive'])
+const changesAtOnce = new Set(['createDeployment', 'createDeploymentFromArchive', 'redeployDeployment'])
 // Messages are read as a list.
 const withoutVersion = new Set(['replyToTicket', 'replyToTicketAsSupport'])
 

@@ -1,5 +1,7 @@
 // `berth cancel`, `redeploy` and `deploy --ref`, what a pin says in each command, and which log is shown.
+import type { Command } from 'commander'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe as describeCommands } from '../../cli/src/program.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
 import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { type CommandLine, openCommandLine } from '../helpers/command-line.ts'
@@ -122,6 +124,47 @@ describe('--project', () => {
     const { body } = await api.call('GET', '/projects/site')
     expect((await run('promote', id, '-p', 'site')).code).toBe(0)
     expect((await run('inspect', id, '--project', body.id)).code).toBe(0)
+  })
+})
+
+describe('the tree of commands', () => {
+  const leavesOf = (command: Command): Command[] =>
+    command.commands.length > 0 ? command.commands.flatMap(leavesOf) : [command]
+  const nameOf = (command: Command): string =>
+    command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
+  const leaves = leavesOf(describeCommands(() => {}))
+
+  test('has -p, --project on every command that acts on a project', () => {
+    const without = leaves.filter(
+      ({ options }) => !options.some(({ short, long }) => short === '-p' && long === '--project'),
+    )
+    // Their argument is the project, the domain or the ticket itself.
+    const named = ['projects create', 'projects rename', 'projects rm', 'domains verify', 'domains rm']
+    const ofAccount = [
+      'logout',
+      'whoami',
+      'projects ls',
+      'tokens ls',
+      'tokens rm',
+      'events',
+      'listen',
+      'completion',
+      'api',
+    ]
+    const dns = ['ls', 'set', 'rm', 'import', 'export', 'dnssec'].map((name) => `dns ${name}`)
+    const tickets = ['ls', 'open', 'show', 'reply'].map((name) => `tickets ${name}`)
+    expect(without.map(nameOf).sort()).toEqual([...named, ...ofAccount, ...dns, ...tickets].sort())
+  })
+
+  test('is completed in every shell', async () => {
+    for (const shell of ['bash', 'zsh']) {
+      const { stdout } = await run('completion', shell)
+      for (const leaf of leaves) {
+        const line = stdout.split('\n').find((text) => text.includes(`'${nameOf(leaf)}')`))
+        expect(line, nameOf(leaf)).toBeDefined()
+        for (const { long } of leaf.options) expect(line).toContain(` ${long}`.trim())
+      }
+    }
   })
 })
 

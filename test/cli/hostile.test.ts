@@ -1,4 +1,5 @@
 // The command line against a server that is slow, broken or hostile: a clear sentence, an exit code, and an end.
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -72,6 +73,28 @@ test.each([
     })
     expect(ended).toMatchObject({ code: 130, stdout: '' })
     expect(asked).toEqual(['POST /api/deployments', 'POST /api/deployments/dpl_1/cancel'])
+  },
+  60_000,
+)
+
+test.each(['POST /api/projects', 'POST /api/deployments'])(
+  'Ctrl-C during %s deletes the project that was created for the folder',
+  async (step) => {
+    const url = await listen((request, response) => {
+      const respond = () => {
+        if (request.method === 'DELETE') response.writeHead(204).end()
+        else send(response, request.url === '/api/projects' ? { name: 'fresh' } : made, 201)
+      }
+      if (`${request.method} ${request.url}` === step) setTimeout(respond, 1_000)
+      else respond()
+    })
+    const env = { BERTH_URL: url, BERTH_TOKEN: 'brt_test' }
+    const running = cli.run(['deploy', folder, '--yes'], { env })
+    await expect.poll(() => asked, { timeout: 20_000 }).toContain(step)
+    expect(cli.interrupt()).toBe(true)
+    expect(await running).toMatchObject({ code: 130, stderr: expect.stringContaining('Deleted project fresh') })
+    expect(asked).toContain('DELETE /api/projects/fresh')
+    expect(existsSync(join(folder, '.berth'))).toBe(false)
   },
   60_000,
 )

@@ -82,7 +82,7 @@ test('that are wrong are refused by name, all at once, and change nothing', asyn
   expect((await run('set', '__proto__=1')).code).toBe(6)
   for (const pairs of [['cleanUrls'], ['=1'], ['crons=x'], ['hsts=true', 'hsts=false']])
     expect((await run('set', ...pairs)).code, pairs.join()).toBe(2)
-  expect((await run('unset', 'productionBranch')).stderr).toContain('berth settings set productionBranch=<value>')
+  expect((await run('unset', 'repo')).stderr).toContain('berth settings set repo=<value>')
   expect((await run('unset', 'frobnicate')).code).toBe(2)
   expect((await run('set')).code).toBe(2)
   expect(await settings()).toEqual(before)

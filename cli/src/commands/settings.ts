@@ -33,7 +33,14 @@ const defaults: Record<string, unknown> = {
   watchPaths: [],
   crons: [],
 }
-const resettable = ['rootDirectory', 'installCommand', 'buildCommand', 'outputDirectory', 'spaFallback']
+const resettable = [
+  'productionBranch',
+  'rootDirectory',
+  'installCommand',
+  'buildCommand',
+  'outputDirectory',
+  'spaFallback',
+]
 const cronExample = `crons='[{"path":"/api/cleanup","schedule":"0 3 * * *"}]'`
 
 export const list: Action<OfProject> = async (context, _, given) => {
@@ -51,7 +58,7 @@ function card({ name, framework, repo, productionUrl, pinned, settings }: Projec
     ['repo', repo || '-'],
     ...Object.entries(settings),
   ]
-  return rows.map(([key, value]) => `${key.padEnd(17)} ${clean(shown(value))}`).join('\n')
+  return rows.map(([key, value]) => `${key.padEnd(18)} ${clean(shown(value))}`).join('\n')
 }
 
 function shown(value: unknown): unknown {

@@ -102,7 +102,7 @@ async function create(context: Context, directory: string, wanted: string): Prom
       async keep() {
         undo.delete(remove)
         await writeLink(directory, name)
-        out.say(`Linked the folder to ${clean(name)} (${linkFile}).`)
+        out.say(`Linked the folder to ${clean(name)} (${clean(join(directory, linkFile))}).`)
       },
     }
   } catch (error) {

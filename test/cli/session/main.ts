@@ -33,7 +33,8 @@ type Expected = {
 /** What a terminal shows of it in the end: lines that were written over are not there. */
 function asShown(text: string): string {
   const shown = (line: string) => stripVTControlCharacters(line.slice(line.lastIndexOf('\r') + 1)).trimEnd()
-  return text.replace(/\r+\n/g, '\n').split('\n').map(shown).join('\n').trim()
+  // Readline returns to the first column in its own way.
+  return text.replace(/\r+\n/g, '\n').replaceAll('\u001b[1G', '\r').split('\n').map(shown).join('\n').trim()
 }
 
 async function type(command: string, expected: Expected = {}): Promise<string> {
