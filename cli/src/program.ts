@@ -1,6 +1,6 @@
 // The whole command line. Each command's code is loaded when it is run.
 import { Command } from 'commander'
-import { declareAccount } from './groups/account.ts'
+import { declareAccount, declareSignIn } from './groups/account.ts'
 import { declareDeployments } from './groups/deployments.ts'
 import { declareDomains } from './groups/domains.ts'
 import { declareProjects } from './groups/projects.ts'
@@ -25,10 +25,11 @@ export function describe(call: On, { only, silent }: Options = {}): Command {
   // With --json, usage errors are printed as JSON like all other errors.
   if (silent) program.configureOutput({ writeErr() {} })
   const tree = createTree(program, call, only)
-  declareAccount(tree)
+  declareSignIn(tree)
   declareDeployments(tree)
   declareProjects(tree)
   declareDomains(tree)
+  declareAccount(tree)
   declareTools(tree, () => describe(() => {}))
   return program
 }

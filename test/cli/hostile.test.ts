@@ -99,6 +99,16 @@ test.each(['POST /api/projects', 'POST /api/deployments'])(
   60_000,
 )
 
+test('Ctrl-C while a ref is deployed says how to follow the build', async () => {
+  const url = await listen((_, response) => setTimeout(() => send(response, made, 201), 1_000))
+  const env = { BERTH_URL: url, BERTH_TOKEN: 'brt_test' }
+  const running = cli.run(['deploy', '--ref', 'main', '-p', 'site'], { env })
+  await expect.poll(() => asked, { timeout: 20_000 }).toContain('POST /api/deployments')
+  expect(cli.interrupt()).toBe(true)
+  expect(await running).toMatchObject({ code: 130, stderr: expect.stringContaining('`berth logs -f dpl_1`') })
+  expect(asked).toEqual(['POST /api/deployments'])
+}, 60_000)
+
 test('Ctrl-C ends a deployment that the server never answers', async () => {
   expect(await interruptAtCreation(() => {})).toMatchObject({ code: 130, stderr: expect.stringMatching(/Interrupted/) })
 }, 60_000)

@@ -1,6 +1,6 @@
 // `berth cancel` and `berth redeploy`.
 import type { Action } from '../kit/action.ts'
-import { createBuild, finishBuild } from '../kit/builds.ts'
+import { finishBuild, startBuild } from '../kit/builds.ts'
 import type { Context } from '../kit/context.ts'
 import { findDeployment, newestDeployment } from '../kit/deployments.ts'
 import { exitCodes, Failure } from '../kit/failures.ts'
@@ -29,9 +29,8 @@ type Redeploy = OfProject & { prod?: boolean; wait: boolean }
 export const redeploy: Action<Redeploy> = async (context, [given], { project, prod, wait }) => {
   const before = given ? await findDeployment(context, given, project) : await newest(context, project)
   const path = `/api/deployments/${encodeURIComponent(before.id)}/redeploy`
-  const made = await createBuild(context, path, prod ? { production: true } : {})
+  const made = await startBuild(context, path, prod ? { production: true } : {})
   context.out.say(`Redeploying ${clean(before.id)} of ${clean(made.project)}`)
-  context.signal.throwIfAborted()
   return finishBuild(context, made, wait)
 }
 

@@ -1,6 +1,14 @@
 // `berth deploy`: deploys a folder or a git ref, follows the build, and exits with its result.
 import type { Action } from '../kit/action.ts'
-import { createBuild, finishBuild, followBuild, showResult, showStarted, tellContinues } from '../kit/builds.ts'
+import {
+  createBuild,
+  finishBuild,
+  followBuild,
+  showResult,
+  showStarted,
+  startBuild,
+  tellContinues,
+} from '../kit/builds.ts'
 import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { hashFiles, listFiles, type SourceFile } from '../kit/files.ts'
@@ -26,8 +34,7 @@ async function deployRef(
   if (directory !== undefined || prebuilt)
     throw usage("--ref deploys from the project's repository. Leave out the folder and --prebuilt.")
   const project = await requireProject(context, given)
-  const made = await createBuild(context, '/api/deployments', { project, ref, production: prod })
-  context.signal.throwIfAborted()
+  const made = await startBuild(context, '/api/deployments', { project, ref, production: prod })
   return finishBuild(context, made, wait)
 }
 

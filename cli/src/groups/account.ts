@@ -1,7 +1,7 @@
 // Commands for signing in, tokens and support.
 import { projectOption, type Tree } from '../kit/tree.ts'
 
-export function declareAccount({ top, add, on }: Tree): void {
+export function declareSignIn({ top, on }: Tree): void {
   on(
     top('login', 'sign in: approve it in the console, or pass --token')
       .option('--oidc', 'sign in with the identity of a CI job')
@@ -13,7 +13,9 @@ export function declareAccount({ top, add, on }: Tree): void {
     top('whoami', 'show who is signed in and what the token may do'),
     async () => (await import('../commands/login.ts')).whoami,
   )
+}
 
+export function declareAccount({ top, add, on }: Tree): void {
   const tokens = top('tokens', 'API tokens of the account')
   on(add(tokens, 'ls', 'list tokens'), async () => (await import('../commands/tokens.ts')).list)
   on(

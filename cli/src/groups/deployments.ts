@@ -44,7 +44,7 @@ export function declareDeployments({ top, on }: Tree): void {
     async () => (await import('../commands/deployments.ts')).inspect,
   )
   on(
-    top('promote <deployment>', 'make a ready deployment production')
+    top('promote <deployment>', 'make a ready deployment production, and release a pin')
       .addOption(projectOption())
       .option('--pin', "stay there: later deployments don't take over"),
     async () => (await import('../commands/deployments.ts')).promote,

@@ -37,6 +37,21 @@ export async function followBuild(context: Context, { id }: Deployment): Promise
   return done
 }
 
+/** Creates a deployment that needs no upload; at Ctrl-C, says how to follow its build. */
+export async function startBuild(context: Context, path: string, body: object): Promise<Uploading> {
+  const creating = createBuild(context, path, body)
+  const tell = () =>
+    creating.then(
+      (made) => sayContinues(context, made),
+      () => {},
+    )
+  context.undo.add(tell)
+  const made = await creating
+  context.signal.throwIfAborted()
+  context.undo.delete(tell)
+  return made
+}
+
 /** Follows the build of a deployment that needs no upload, and shows its result; `wait: false` only names it. */
 export async function finishBuild(context: Context, made: Uploading, wait: boolean): Promise<number> {
   if (!wait) return showStarted(context, made)
@@ -48,10 +63,14 @@ export async function finishBuild(context: Context, made: Uploading, wait: boole
 }
 
 /** Says at Ctrl-C how to follow the build again. */
-export function tellContinues({ out, undo }: Context, { id }: Deployment): () => Promise<void> {
-  const tell = async () => out.say(`The build continues. To follow it, run \`berth logs -f ${clean(id)}\`.`)
-  undo.add(tell)
+export function tellContinues(context: Context, made: Deployment): () => Promise<void> {
+  const tell = async () => sayContinues(context, made)
+  context.undo.add(tell)
   return tell
+}
+
+function sayContinues({ out }: Context, { id }: Deployment): void {
+  out.say(`The build continues. To follow it, run \`berth logs -f ${clean(id)}\`.`)
 }
 
 /** A production deployment that a pin keeps from taking over has an exit code of its own. */
