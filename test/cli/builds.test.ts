@@ -1,4 +1,6 @@
 // `berth cancel`, `redeploy` and `deploy --ref`, what a pin says in each command, and which log is shown.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Command } from 'commander'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { describe as describeCommands } from '../../cli/src/program.ts'
@@ -192,6 +194,25 @@ describe('a pin', () => {
     expect((await run('promote', first, '--pin')).stderr).toContain(pinned('<deployment>'))
     expect((await run('promote', second)).code).toBe(0)
   })
+})
+
+test('a promotion that some edges do not serve yet says what it waits for', async () => {
+  const server = createServer((request, response) => {
+    const type = { 'content-type': 'application/json', 'production-served': 'false' }
+    const entry = { deployment: 'dpl_1', until: null, waitingFor: ['edge-2', 'edge-3'] }
+    const body =
+      request.method === 'POST'
+        ? { id: 'dpl_1', project: 'site', url: 'https://site.test', pinned: null }
+        : { production: [entry], hasMore: false, nextCursor: null }
+    response.writeHead(request.method === 'POST' ? 202 : 200, type).end(JSON.stringify(body))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const promoted = await cli.run(['promote', 'dpl_1'], { env: { BERTH_URL: url, BERTH_TOKEN: 'brt_test' } })
+  server.closeAllConnections()
+  server.close()
+  expect(promoted).toMatchObject({ code: 0, stdout: 'https://site.test\n' })
+  expect(promoted.stderr).toContain('Waiting for: edge-2, edge-3.')
 })
 
 describe('logs', () => {
