@@ -1,5 +1,4 @@
 // The server projects of an edge: which instance gets a request, here or on another node, and who waits for one.
-import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import { firstLeavingSlot, type ServedInstance } from '../../services/instances/instances.ts'
 import { keyOf } from './dial.ts'
@@ -36,7 +35,7 @@ export type Balancer = Visits & {
   close(): Promise<void>
 }
 
-type Remote = { node: string; lane: Lane; idle(): void; close(): void }
+type Remote = { node: string; lane: Lane; idle(): void; cut(kind: ExchangeKind): void; close(): void }
 type Waiting = { act(lane: Lane): void; fail(error: Error): void; untilMs: number }
 
 // Shorter than the runner waits before it stops an instance without connections.
@@ -56,7 +55,6 @@ export function createBalancer(options: BalancerOptions): Balancer {
   const limits = { ...defaultLimits, ...options.limits }
   /** By deployment and term. */
   const remotes = new Map<string, Map<string, Remote>>()
-  const tunnels = new Set<Duplex>()
   const waiting = new Map<string, Set<Waiting>>()
   let ticking: NodeJS.Timeout | undefined
   let turn = 0
@@ -90,7 +88,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
   }
 
   function createRemote(instance: ServedInstance): Remote {
-    const exchanges = new Set<() => void>()
+    const exchanges = new Set<{ kind: ExchangeKind; cut(): void }>()
     const connect = () => {
       const { state } = table.of(instance.deploymentId).find(({ term }) => term === instance.term) ?? instance
       return reach.connect(instance, state === 'healthy' ? acceptMs : limits.waitMs)
@@ -99,9 +97,10 @@ export function createBalancer(options: BalancerOptions): Balancer {
     const upstream: Upstream = {
       connect,
       pool,
-      begin(_kind: ExchangeKind, cut) {
-        exchanges.add(cut)
-        return () => void exchanges.delete(cut)
+      begin(kind, cut) {
+        const exchange = { kind, cut }
+        exchanges.add(exchange)
+        return () => void exchanges.delete(exchange)
       },
     }
     return {
@@ -116,8 +115,11 @@ export function createBalancer(options: BalancerOptions): Balancer {
         },
       },
       idle: pool.closeIdle,
+      cut(kind) {
+        for (const exchange of [...exchanges]) if (exchange.kind === kind) exchange.cut()
+      },
       close() {
-        for (const cut of [...exchanges]) cut()
+        for (const { cut } of [...exchanges]) cut()
         pool.close()
       },
     }
@@ -220,11 +222,7 @@ export function createBalancer(options: BalancerOptions): Balancer {
   const visits = createVisits({ route, limits, log })
   return {
     proxy: visits.proxy,
-    upgrade(request, socket, head, target) {
-      tunnels.add(socket)
-      socket.once('close', () => tunnels.delete(socket))
-      visits.upgrade(request, socket, head, target)
-    },
+    upgrade: visits.upgrade,
     ready,
     async retire(deploymentId) {
       for (const remote of remotes.get(deploymentId)?.values() ?? []) remote.idle()
@@ -237,9 +235,13 @@ export function createBalancer(options: BalancerOptions): Balancer {
       closed = true
       clearInterval(ticking)
       for (const deploymentId of [...waiting.keys()]) refuse(deploymentId, 'The edge is stopping.')
-      // A WebSocket does not end by itself.
-      for (const socket of tunnels) socket.destroy()
-      for (const known of remotes.values()) for (const remote of known.values()) remote.idle()
+      for (const known of remotes.values()) {
+        for (const remote of known.values()) {
+          // A WebSocket does not end by itself.
+          remote.cut('tunnel')
+          remote.idle()
+        }
+      }
       reach.close()
       await table.close()
     },

@@ -5,12 +5,15 @@ import type { Duplex } from 'node:stream'
 import type { AnswerHead } from './answer-head.ts'
 import { type Connection, Stalled } from './connection.ts'
 import { type FailureStatus, NotReached, sendFailureTo } from './failures.ts'
+import { type Frames, followFrames, goingAwayFrame } from './frames.ts'
 import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
 import type { Upstream } from './instance.ts'
 import { writePart } from './parts.ts'
 
 // TCP keep-alive finds visitors whose network is gone.
 const keepAliveMs = 60_000
+// How long a visitor has to take the end of a WebSocket.
+const closeMs = 2_000
 
 /** `answered` is called with the status of the answer. */
 export type TunnelOptions = { stallMs: number; again(error: Error): boolean; answered?(status: number): void }
@@ -25,9 +28,13 @@ export function tunnel(
   if (head === null) return void fail(502)
   let connection: Connection | null = null
   let answered = false
+  let frames: Frames | null = null
+  let closing = false
   const done = instance.begin('tunnel', () => {
+    done()
+    if (frames) close()
+    else socket.destroy()
     connection?.destroy()
-    socket.destroy()
   })
   const leave = () => {
     // What was sent before the close is still delivered.
@@ -79,6 +86,7 @@ export function tunnel(
       one.setKeepAlive(true, keepAliveMs)
     }
     socket.write(headOf(answer, answer.headers), 'latin1')
+    frames = followFrames()
     if (first.length > 0) server.write(first)
     socket.on('data', (octets: Buffer) => {
       if (server.destroyed || server.write(octets)) return
@@ -91,6 +99,8 @@ export function tunnel(
   }
 
   function part(part: Buffer | null, last: boolean): void {
+    if (closing) return
+    if (part) frames?.pass(part)
     if (part && !socket.destroyed && !writePart(socket, part) && !last) {
       const server = connection!.socket
       server.pause()
@@ -105,10 +115,20 @@ export function tunnel(
     fail(error instanceof Stalled ? 504 : 502)
   }
 
-  /** After what was written. */
+  /** After what was written. A WebSocket whose server has not closed it is told that the server goes away. */
   function close(): void {
-    if (socket instanceof Socket) socket.destroySoon()
-    else socket.end()
+    if (closing) return
+    closing = true
+    if (!frames?.isBetween || socket.readableEnded) {
+      if (socket instanceof Socket) socket.destroySoon()
+      else socket.end()
+      return
+    }
+    // Destroyed with octets of the visitor unread, the socket would be reset, and the frame lost with it.
+    socket.end(goingAwayFrame)
+    socket.resume()
+    const late = setTimeout(() => socket.destroy(), closeMs)
+    socket.once('end', () => socket.destroy()).once('close', () => clearTimeout(late))
   }
 }
 

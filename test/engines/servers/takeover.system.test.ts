@@ -91,9 +91,10 @@ withEachDriverAtOnce('when another deployment takes over', (test) => {
     const endless = world.get('/endless').catch((error) => error.code)
     const socket = new WebSocket(`ws://127.0.0.1:${world.port}/`)
     await new Promise((resolve) => socket.addEventListener('open', resolve))
-    const closed = new Promise((resolve) => socket.addEventListener('close', resolve))
+    const closed = new Promise((resolve) => socket.addEventListener('close', ({ code }) => resolve(code)))
     await world.servers.retire('old')
-    await closed
+    // The browser is told that the server goes away, and opens another one.
+    expect(await closed).toBe(1001)
     expect(await endless).toBe('ECONNRESET')
   })
 
