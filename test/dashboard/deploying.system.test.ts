@@ -119,6 +119,22 @@ describeConsole('the console of a whole platform', environment, async (console) 
     await page.unroute('**/logs')
   })
 
+  test('deploys the same again, and shows and releases what production is pinned to', async () => {
+    const { page } = owner
+    const [first] = (await console.api.call('GET', '/deployments')).body.deployments
+    await show(page, `${console.url}/deployments/${first.id}`)
+    await page.getByRole('button', { name: 'Redeploy' }).click()
+    await page.waitForURL((url) => !url.pathname.endsWith(first.id))
+    await page.locator('.top .state.ready', { hasText: 'Ready' }).waitFor()
+    expect((await api.call('POST', '/projects/site/rollback')).status).toBe(202)
+    await show(page, `${console.url}/projects/site`)
+    await page.getByRole('link', { name: first.id }).waitFor()
+    await isSound()
+    await page.getByRole('button', { name: 'Unpin' }).click()
+    await page.getByText('Pinned to').waitFor({ state: 'detached' })
+    expect((await api.call('GET', '/projects/site')).body.pinned).toBe(null)
+  })
+
   test('says why a deployment failed and what to do, and keeps hostile names harmless', async () => {
     const { page } = owner
     await api.call('PATCH', '/projects/site', { body: { settings: { outputDirectory: 'nowhere' } } })

@@ -1,7 +1,6 @@
 // What can be done with a deployment: open, promote, roll back, cancel, deploy again, delete.
-import { ConfirmButton, call, go, may, toast, useDialog } from '../kit/index.ts'
+import { Act, ConfirmButton, call, go, may, toast, useDialog } from '../kit/index.ts'
 import { Ask } from './ask.tsx'
-import { Deploy } from './deploy.tsx'
 import type { Deployment } from './deployment-table.tsx'
 
 type ActionsProps = {
@@ -13,7 +12,7 @@ type ActionsProps = {
 }
 
 export function DeploymentActions({ of, current, before }: ActionsProps) {
-  const [promoting, back, again] = [useDialog(), useDialog(), useDialog()]
+  const [promoting, back] = [useDialog(), useDialog()]
   const path = { params: { path: { id: of.id } } }
   const writes = may('deployments:write')
   const ready = of.state === 'READY'
@@ -44,15 +43,16 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           }}
         >
           <p>
-            Its address <code>{new URL(of.url).host}</code> stops being served and is never given out again; its log is
-            lost.
+            <code>{new URL(of.url).host}</code> stops being served for good, and its log is lost.
           </p>
         </ConfirmButton>
       )}
       {writes && of.state !== 'BUILDING' && (
-        <button type="button" onClick={again.open}>
-          Redeploy
-        </button>
+        <Act
+          text="Redeploy"
+          call={call('post', '/deployments/{id}/redeploy', path)}
+          done={({ id }) => go(`/deployments/${id}`)}
+        />
       )}
       {writes && leads && (
         <button type="button" onClick={back.open}>
@@ -104,7 +104,6 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           <p>Production goes back to what served it before, and stays there until you promote another one.</p>
         </Ask>
       )}
-      <Deploy of={again} project={of.project} branch={of.ref} production={of.production} />
     </>
   )
 }

@@ -144,7 +144,7 @@ function BeforeYouSwitch({ name }: { name: string }) {
   return (
     <Panel title="Before you switch" pad>
       <p>
-        Records at your present nameservers are not taken over by themselves. Export the zone there and{' '}
+        Your present records are not copied. Export the zone there and{' '}
         <a href={`${zonePath(name)}?paste=1`}>paste it here</a> first, so that mail does not break when the nameservers
         change.
       </p>

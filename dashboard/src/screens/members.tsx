@@ -257,7 +257,7 @@ function Lost({ of }: { of: Member }) {
       <p>
         {theirs.length === 0
           ? 'They made no token.'
-          : `Revoked with them, and whatever uses them is refused: ${theirs.map(({ name }) => name).join(', ')}.`}
+          : `Revoked with them: ${theirs.map(({ name }) => name).join(', ')}.`}
       </p>
       <p class="soft">To get a person back, invite them again; tokens have to be made anew.</p>
     </>

@@ -74,8 +74,8 @@ export function Hook({ project }: { project: Project }) {
       >
         <p>
           {none
-            ? 'You get an address and a secret to enter at the repository host. The secret is shown once.'
-            : 'The secret of now still works for an hour. The new one is shown once.'}
+            ? 'You get an address and a secret for the repository host. The secret is shown once.'
+            : 'The old secret works for another hour. The new one is shown once.'}
         </p>
       </Ask>
     </>

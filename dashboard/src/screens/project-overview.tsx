@@ -1,5 +1,7 @@
 // The first page of a project: what production serves, the newest deployments, the domains, the traffic of a day.
+import type { ComponentChildren } from 'preact'
 import {
+  Act,
   call,
   DomainState,
   Empty,
@@ -10,6 +12,7 @@ import {
   ProblemView,
   Table,
   Time,
+  toast,
   useQuery,
 } from '../kit/index.ts'
 import { deploymentColumns, nameOf } from './deployment-table.tsx'
@@ -76,12 +79,32 @@ function Production({ project }: { project: Project }) {
                   </span>
                 ),
               ],
+              ...(project.pinned ? [pinned(project, project.pinned)] : []),
             ]}
           />
         )}
       </Loaded>
     </Panel>
   )
+}
+
+function pinned({ name }: Project, id: string): [string, ComponentChildren] {
+  return [
+    'Pinned to',
+    <>
+      <a href={`/deployments/${id}`}>{id}</a>
+      {may('deployments:write') && (
+        <>
+          {' '}
+          <Act
+            text="Unpin"
+            call={call('delete', '/projects/{project}/pin', { params: { path: { project: name } } })}
+            done={() => toast('The next production deployment takes over.')}
+          />
+        </>
+      )}
+    </>,
+  ]
 }
 
 function Domains({ project }: { project: string }) {

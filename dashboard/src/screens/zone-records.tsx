@@ -107,8 +107,8 @@ export function Records({ domain }: { domain: string }) {
             ) : (
               <Empty title="No records yet">
                 <p>
-                  The nameservers already answer for the site itself once the domain is verified. Add what else is
-                  needed, such as MX records for mail, or paste a zone.
+                  The site’s own records are answered once the domain is verified. Add others, such as MX for mail, or
+                  paste a zone.
                 </p>
               </Empty>
             )

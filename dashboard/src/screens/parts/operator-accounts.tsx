@@ -188,8 +188,8 @@ export function OneAccount({ id }: { id: string }) {
           }}
         >
           <p>
-            Its tokens and pushes are refused, builds are canceled, servers stop, and its sites answer 403. Resuming
-            brings everything back but the canceled builds.
+            Tokens and pushes are refused, builds canceled, servers stopped, and sites answer 403. Resuming restores all
+            but the builds.
           </p>
           <Select
             name="dns"

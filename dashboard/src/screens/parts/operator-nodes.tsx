@@ -104,9 +104,7 @@ function Drain({ of: { id, name, state }, done }: { of: Node; done(): void }) {
         }}
       >
         {draining ? (
-          <p>
-            It serves on, but is not ready and takes no new jobs, webhooks or servers. A new process is not drained.
-          </p>
+          <p>It keeps serving but takes no new jobs, webhooks or servers. A restart ends the drain.</p>
         ) : (
           <p>It is ready again and takes jobs, webhooks and servers like the others.</p>
         )}

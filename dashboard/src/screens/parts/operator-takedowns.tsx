@@ -103,8 +103,8 @@ export function Takedowns() {
           }}
         >
           <p>
-            Visitors get 403 and a page that says nothing about the owner; servers of a project stop. It is by name, and
-            stays whoever claims the host later. You can end it at any time.
+            Visitors get a 403 page without the owner’s name, and the project’s servers stop. It stays with the name,
+            whoever claims it later.
           </p>
           <Field name="what" label="Host, or id of a project" mono placeholder="login-example.com, prj_…" autoFocus />
           <Field name="reason" label="Reason, for the owner to read" lines={3} />

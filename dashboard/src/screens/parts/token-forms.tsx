@@ -114,10 +114,7 @@ export function NarrowToken({ token, cancel, done }: FormProps<Token> & { token:
       cancel={cancel}
       done={done}
     >
-      <p>
-        A token can lose access and never gain it: what you take away here does not come back. The tokens that it made
-        lose the same.
-      </p>
+      <p>A token can only lose access. The tokens that it made lose the same.</p>
       <ScopeFields within={scopes} chosen={scopes} />
       <ProjectChecks within={projects} chosen={projects ?? []} none="None chosen: as it is now." />
       <Select name="expiresAt" label="Ends" value="" options={[{ value: '', text: 'as it does now' }, ...offered]} />
