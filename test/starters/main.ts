@@ -84,13 +84,15 @@ function bodyOf(text: string): string {
   return line.trim().replaceAll(/\s+/g, ' ').slice(0, 60)
 }
 
-function visit(url: string): Promise<string> {
+/** What a browser gets. */
+function visit(url: string, path = '/'): Promise<{ status: number; body: string }> {
   const { hostname } = new URL(url)
+  const headers = { host: `${hostname}:${edge}`, accept: 'text/html' }
   return new Promise((resolve, reject) => {
-    get({ host: '127.0.0.1', port: edge, path: '/', headers: { host: `${hostname}:${edge}` } }, async (answer) => {
+    get({ host: '127.0.0.1', port: edge, path, headers }, async (answer) => {
       let text = ''
       for await (const chunk of answer) text += chunk
-      resolve(`${answer.statusCode} ${bodyOf(text)}`)
+      resolve({ status: answer.statusCode!, body: bodyOf(text) })
     }).on('error', reject)
   })
 }
@@ -123,7 +125,11 @@ async function tryStarter({ name, make, files = {}, after, rootDirectory }: Star
     console.error(deployment.error, await call('GET', `/deployments/${made.id}/logs?limit=1000`))
   const { detected } = deployment
   const seconds = (Date.parse(deployment.finishedAt) - Date.parse(deployment.startedAt)) / 1000
-  const body = deployment.state === 'READY' ? await visit(deployment.url) : deployment.error.message.split('\n')[0]
+  const home = deployment.state === 'READY' ? await visit(deployment.url) : null
+  const body = home ? `${home.status} ${home.body}` : deployment.error.message.split('\n')[0]
+  // A router in the browser may know the path, the server does not.
+  const other = home && (await visit(deployment.url, '/no/such/page'))
+  const route = other && (other.body === home.body ? `${other.status}, the app` : other.status)
   const hand = await byHand(app, place, rootDirectory ?? '', detected)
   const started = detected?.startCommand ?? detected?.output
   const facts = [
@@ -133,7 +139,7 @@ async function tryStarter({ name, make, files = {}, after, rootDirectory }: Star
     detected?.buildCommand ?? '–',
     started,
   ]
-  return [name, ...facts, deployment.state, `${seconds.toFixed(1)} s`, hand, `\`${body}\``]
+  return [name, ...facts, deployment.state, `${seconds.toFixed(1)} s`, hand, `\`${body}\``, String(route ?? '–')]
 }
 
 /** The same commands in a copy, with caches of their own. A package manager that is not installed here is fetched, as a build does. */
@@ -179,8 +185,10 @@ try {
     if (Date.now() > untilMs) throw new Error('The server did not start.')
     await sleep(500)
   }
-  console.log('| starter | framework | kind | manager | build | output or start | state | time | by hand | body |')
-  console.log('|---|---|---|---|---|---|---|---|---|---|')
+  console.log(
+    '| starter | framework | kind | manager | build | output or start | state | time | by hand | body | unknown path |',
+  )
+  console.log('|---|---|---|---|---|---|---|---|---|---|---|')
   const wanted = names.map((name) => starters.find((starter) => starter.name === name)!)
   for (const starter of names.length === 0 ? starters : wanted) {
     const row = await tryStarter(starter).catch((error: Error) => {

@@ -87,6 +87,7 @@ export const starters: Starter[] = [
   { name: 'angular', ...angular('') },
   { name: 'angular-ssr', ...angular('--ssr') },
   { name: 'create-vue', make: 'npm create --yes vue@latest app -- --default' },
+  { name: 'create-vue-router', make: 'npm create --yes vue@latest app -- --router' },
   { name: 'qwik', make: 'npm create --yes qwik@latest empty app' },
   {
     name: 'tanstack-start',
