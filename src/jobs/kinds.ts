@@ -4,10 +4,11 @@ export type JobKinds = {
   /** Build a deployment and publish it. */
   build: {
     deploymentId: string
-    /** Since when it waits for room on the disk, for the artifact store, or for a runner. */
+    /** Since when it waits for room on the disk, for the artifact store, for a runner, or for the repository host. */
     noDiskSince?: string
     noStoreSince?: string
     noRunnerSince?: string
+    noHostSince?: string
   }
   /** Remove the files of deleted deployments from disk, and the caches of a deleted project. */
   reap: { deploymentIds: string[]; projectId?: string }

@@ -137,6 +137,14 @@ async function overKey(
   }
 }
 
+/** Whether git failed because it did not reach the host, or the host was down: it may be there again in a moment. */
+export function isUnreachable(said: string): boolean {
+  const own = said.replace(/^remote:.*$/gm, '')
+  return /Could not resolve host|Couldn't connect to server|Failed to connect to|Connection (refused|timed out|reset)|Network is unreachable|No route to host|returned error: (429|5\d\d)|Temporary failure in name resolution|Empty reply from server/i.test(
+    own,
+  )
+}
+
 /** What git said when it failed, or null where it was something else. Lines of the remote end are its own business. */
 export function refusalIn(said: string, hasAccess: boolean): Refusal | null {
   const own = said.replace(/^remote:.*$/gm, '')

@@ -1,76 +1,49 @@
-// Source repositories: how one is reached, and the commit that a ref names.
+// Source repositories: how one is reached, and what it says of a ref, a push and its branches.
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createReach, type Reach } from './checked-lookup.ts'
-import { spawnGit } from './git-process.ts'
 import {
-  type GitRemote,
-  openRemote,
-  type Refusal,
-  RemoteRefused,
-  type RepositoryAccess,
-  refusalIn,
-} from './git-remote.ts'
+  type Branches,
+  createGit,
+  hasLocalCommit,
+  hasRemoteCommit,
+  localBranches,
+  type Resolved,
+  remoteBranches,
+  resolveLocal,
+  resolveRemote,
+} from './git-refs.ts'
+import { type GitRemote, openRemote, type Refusal, RemoteRefused, type RepositoryAccess } from './git-remote.ts'
 import { type RepositoryAddress, readAddress } from './repository-address.ts'
 
-export type Resolution = { found: string } | 'not_found' | Refusal
+export { isRefName } from './git-refs.ts'
+
+export type Resolution = Resolved | 'not_found' | Refusal
+
+/**
+ * What the repository says of a push. `commit`: whether it has it. Unknown where the host does not answer, or does not
+ * say: only a fetch shows it then.
+ */
+export type PushCheck = { commit: 'present' | 'missing' | 'unknown'; isReached: boolean; defaultBranch: string | null }
 
 export type Repositories = {
   /** Where a repository is, by its own address or the template; null if the operator wrote that in a form of their own. */
   addressOf(repo: string): RepositoryAddress | null
   /** What to clone from. Throws `RemoteRefused`. */
   open(repo: string, access: RepositoryAccess | null): Promise<GitRemote>
-  /** The full hash that a branch, tag or commit names. Never takes longer than `timeoutMs`. */
+  /** The full hash that a branch, tag, commit or `HEAD` names. Never takes longer than `timeoutMs`. */
   resolve(repo: string, ref: string, timeoutMs: number, access?: RepositoryAccess | null): Promise<Resolution>
+  /** Some of its branches; null if the host does not tell within `timeoutMs`. */
+  branches(repo: string, timeoutMs: number, access?: RepositoryAccess | null): Promise<Branches | null>
+  /** Asks up to three times, each time for no longer than `timeoutMs`. */
+  checkPush(repo: string, push: Pushed, timeoutMs: number, access?: RepositoryAccess | null): Promise<PushCheck>
 }
 
-const fullHash = /^[0-9a-f]{40}$/
-const partialHash = /^[0-9a-f]{7,40}$/
+export type Pushed = { branch: string; commit: string }
 
-/** The rules of git-check-ref-format, and no leading dash, so that a ref can never be read as an option. */
-export function isRefName(ref: string): boolean {
-  return (
-    ref.length <= 255 &&
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: git forbids exactly these.
-    /^(?![-/.@]$)(?!-)[^\x00-\x20\x7f~^:?*[\\]+$/.test(ref) &&
-    !/\.\.|\/\/|@\{|\/$|\.$|\.lock(\/|$)|(^|\/)\.|^\//.test(ref)
-  )
-}
-
-type Git = (
-  args: string[],
-  timeoutMs: number,
-  remote?: GitRemote,
-) => Promise<{ ok: boolean; stdout: string; said: string }>
-
-const mostOutputBytes = 16 << 20
-const mostErrorBytes = 4_000
-
-function createGit(searchPath: string): Git {
-  return async (args, timeoutMs, remote) => {
-    const ending = new AbortController()
-    const timer = setTimeout(() => ending.abort(), timeoutMs)
-    const { protocols = 'file', settings = {}, environment = {} } = remote ?? {}
-    const child = spawnGit({ args, searchPath, protocols, settings, environment, signal: ending.signal })
-    child.stdin.end()
-    let said = ''
-    child.stderr.on('data', (chunk) => (said = (said + chunk).slice(-mostErrorBytes)))
-    const chunks: Buffer[] = []
-    let bytes = 0
-    child.stdout.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-      if (bytes > mostOutputBytes) ending.abort()
-      else chunks.push(chunk)
-    })
-    const code = await new Promise<number | null>((resolve) => {
-      child.on('error', () => resolve(null))
-      child.on('close', resolve)
-    })
-    clearTimeout(timer)
-    return { ok: code === 0 && !ending.signal.aborted, stdout: Buffer.concat(chunks).toString(), said }
-  }
-}
+// A host of several machines may announce a push before each of them has it.
+const recheckMs = 1_000
 
 const publicOnly = createReach({ webhookAllowPrivate: false, dnsResolvers: [] })
 
@@ -99,13 +72,52 @@ export function createRepositories(
     return { url, protocols, settings: {}, environment: {}, own: true, hasAccess: false, async close() {} }
   }
 
-  async function resolveOver(repo: string, ref: string, timeoutMs: number, access: RepositoryAccess | null) {
-    const remote = await open(repo, access)
+  /** The answer to one question; what the host refuses before it is asked is `refused`. */
+  async function ask<T, R>(
+    repo: string,
+    access: RepositoryAccess | null,
+    question: (remote: GitRemote) => Promise<T>,
+    refused: (refusal: Refusal) => R,
+  ): Promise<T | R> {
     try {
-      return await resolveRemote(git, remote, ref, timeoutMs)
-    } finally {
-      await remote.close()
+      const remote = await open(repo, access)
+      return await question(remote).finally(remote.close)
+    } catch (error) {
+      if (error instanceof RemoteRefused) return refused(error.refusal)
+      throw error
     }
+  }
+
+  const resolveOver = (repo: string, ref: string, timeoutMs: number, access: RepositoryAccess | null) =>
+    ask(
+      repo,
+      access,
+      (remote) => resolveRemote(git, remote, ref, timeoutMs),
+      (refusal) => refusal,
+    )
+
+  async function checkRemotePush(
+    repo: string,
+    { branch, commit }: Pushed,
+    timeoutMs: number,
+    access: RepositoryAccess | null,
+  ): Promise<PushCheck> {
+    const tip = await resolveOver(repo, branch, timeoutMs, access)
+    const isReached = typeof tip === 'object' || tip === 'not_found'
+    const defaultBranch = typeof tip === 'object' ? tip.defaultBranch : null
+    if (!isReached) return { commit: 'unknown', isReached, defaultBranch }
+    if (typeof tip === 'object' && tip.found === commit) return { commit: 'present', isReached, defaultBranch }
+    const has = () =>
+      ask(
+        repo,
+        access,
+        (remote) => hasRemoteCommit(git, remote, commit, timeoutMs),
+        () => null,
+      )
+    let found = await has()
+    if (found === false) found = await sleep(recheckMs).then(has)
+    const known = found === null ? 'unknown' : found ? 'present' : 'missing'
+    return { commit: known, isReached, defaultBranch }
   }
 
   return {
@@ -113,11 +125,24 @@ export function createRepositories(
     open,
     async resolve(repo, ref, timeoutMs, access = null) {
       const local = localPath(repo)
-      if (local) return resolveLocal(git, local, ref, timeoutMs)
-      return resolveOver(repo, ref, timeoutMs, access).catch((error) => {
-        if (error instanceof RemoteRefused) return error.refusal
-        throw error
-      })
+      return local ? resolveLocal(git, local, ref, timeoutMs) : resolveOver(repo, ref, timeoutMs, access)
+    },
+    async branches(repo, timeoutMs, access = null) {
+      const local = localPath(repo)
+      if (local) return localBranches(git, local, timeoutMs)
+      return ask(
+        repo,
+        access,
+        (remote) => remoteBranches(git, remote, timeoutMs),
+        () => null,
+      )
+    },
+    async checkPush(repo, push, timeoutMs, access = null) {
+      const local = localPath(repo)
+      if (!local) return checkRemotePush(repo, push, timeoutMs, access)
+      const head = await resolveLocal(git, local, 'HEAD', timeoutMs)
+      const commit = (await hasLocalCommit(git, local, push.commit, timeoutMs)) ? 'present' : 'missing'
+      return { commit, isReached: true, defaultBranch: typeof head === 'object' ? head.defaultBranch : null }
     },
   }
 }
@@ -127,34 +152,9 @@ function templateAddress(url: string): RepositoryAddress | null {
   return url.startsWith('/') ? null : readAddress(url)
 }
 
-async function resolveLocal(git: Git, path: string, ref: string, timeoutMs: number): Promise<Resolution> {
-  // Reading the branch saves the 4 ms that a git process takes; tags and hashes are left to git.
-  const loose = (await readFile(join(path, 'refs/heads', ref), 'utf8').catch(() => '')).trim()
-  if (fullHash.test(loose)) return { found: loose }
-  const packed = await readFile(join(path, 'packed-refs'), 'utf8').catch(() => '')
-  const line = packed.split('\n').find((line) => line.endsWith(` refs/heads/${ref}`))
-  if (line && fullHash.test(line.slice(0, 40))) return { found: line.slice(0, 40) }
-  const names = [`refs/heads/${ref}`, `refs/tags/${ref}`, ...(partialHash.test(ref) ? [ref] : [])]
-  for (const name of names) {
-    const result = await git(['-C', path, 'rev-parse', '--verify', '--quiet', `${name}^{commit}`], timeoutMs)
-    if (result.ok && fullHash.test(result.stdout.trim())) return { found: result.stdout.trim() }
-  }
-  return 'not_found'
-}
-
-async function resolveRemote(git: Git, remote: GitRemote, ref: string, timeoutMs: number): Promise<Resolution> {
-  const patterns = partialHash.test(ref) ? [] : [`refs/heads/${ref}`, `refs/tags/${ref}`, `refs/tags/${ref}^{}`]
-  const result = await git(['ls-remote', '--', remote.url, ...patterns], timeoutMs, remote)
-  if (!result.ok) return refusalIn(result.said, remote.hasAccess) ?? 'unreachable'
-  const hashes = new Map(
-    result.stdout
-      .split('\n')
-      .map((line) => line.split('\t') as [string, string])
-      .map(([hash, name]) => [name, hash]),
-  )
-  const named = hashes.get(`refs/heads/${ref}`) ?? hashes.get(`refs/tags/${ref}^{}`) ?? hashes.get(`refs/tags/${ref}`)
-  if (named) return { found: named }
-  if (fullHash.test(ref)) return { found: ref } // Not the tip of a ref: only the clone shows whether it exists.
-  const tip = [...hashes.values()].find((hash) => partialHash.test(ref) && hash.startsWith(ref))
-  return tip ? { found: tip } : 'not_found'
+/** The host of a repository, for messages. */
+export function hostOf(repositories: Pick<Repositories, 'addressOf'>, repo: string): string {
+  const address = repositories.addressOf(repo)
+  if (!address) return `the host of ${repo}`
+  return address.port ? `${address.hostname}:${address.port}` : address.hostname
 }

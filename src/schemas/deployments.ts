@@ -127,6 +127,7 @@ export const warningCodes = [
   'node_version_unsupported',
   'package_manager_unknown',
   'warnings_dropped',
+  'repository_unreachable',
 ] as const
 
 export const DeploymentWarning = Type.Object(
@@ -136,7 +137,10 @@ export const DeploymentWarning = Type.Object(
     file: Type.Optional(Type.String({ description: 'File that it is about, as a path of what is published or built' })),
     line: Type.Optional(Type.Integer({ minimum: 1, description: 'Line of the file' })),
   },
-  { $id: 'DeploymentWarning', description: 'Something that the project asked for and that its deployment does not do' },
+  {
+    $id: 'DeploymentWarning',
+    description: 'Something that the project asked for and that its deployment does not do, or not yet',
+  },
 )
 
 export const Deployment = Type.Object(
@@ -186,7 +190,8 @@ export const Deployment = Type.Object(
     detected: NullableNamed(DetectedFramework),
     warnings: Type.Array(Named(DeploymentWarning), {
       description:
-        'What the project asked for and the deployment does not do; also in its log. Empty until it has ended',
+        'What the project asked for and the deployment does not do; also in its log. Until it has ended, only what kept ' +
+        'it from being looked up: repository_unreachable',
     }),
     uploads: Type.Optional(Named(DeploymentUploads)),
   },
@@ -231,7 +236,7 @@ export const CreateDeployment = Body(
       Type.String({
         minLength: 1,
         maxLength: 255,
-        description: 'Branch, tag or commit hash; the production branch if left out',
+        description: 'Branch, tag or commit hash, or HEAD for the default branch; the production branch if left out',
       }),
     ),
     production: Type.Optional(Type.Boolean({ default: false })),

@@ -31,7 +31,9 @@ export const CronSetting = Body(
 
 export const ProjectSettings = Type.Object(
   {
-    productionBranch: Type.String(),
+    productionBranch: Nullable(
+      Type.String({ description: 'What is deployed to production; null: the default branch of the repository' }),
+    ),
     rootDirectory: Nullable(Type.String({ description: 'Folder of the repository that is built; null: its root' })),
     installCommand: Nullable(Type.String({ description: 'null: by the lockfile' })),
     buildCommand: Nullable(Type.String({ description: 'null: by the build script, else by the framework' })),
@@ -92,7 +94,7 @@ const Branch = Type.String({ minLength: 1, maxLength: 255, description: 'Name of
 const OrNull = <T extends ReturnType<typeof Type.String>>(schema: T) => Nullable(schema)
 
 const settingsFields = {
-  productionBranch: Type.Optional(Branch),
+  productionBranch: Type.Optional(OrNull(Branch)),
   rootDirectory: Type.Optional(OrNull(Directory)),
   installCommand: Type.Optional(OrNull(Command)),
   buildCommand: Type.Optional(OrNull(Command)),

@@ -54,7 +54,7 @@ const example = {
   region: 'local-1',
   productionUrl: 'http://hello.localhost:8080',
   settings: {
-    productionBranch: 'main',
+    productionBranch: null,
     rootDirectory: null,
     installCommand: null,
     buildCommand: null,
@@ -76,6 +76,7 @@ const example = {
   updatedAt: '2026-11-14T09:30:00.000Z',
   pinned: null,
   formerNames: [],
+  defaultBranch: 'main',
 }
 
 export const AppliedChange = Type.Object(
@@ -116,6 +117,13 @@ export const Project = Type.Object(
     formerNames: Type.Array(Type.String(), {
       description: 'Names that it had before, the last one last; they still lead to it',
     }),
+    defaultBranch: Nullable(
+      Type.String({
+        description:
+          'Default branch of the repository, as its host last named it, which is the production branch where ' +
+          '`settings.productionBranch` is null; null until a push or a deployment has asked for it',
+      }),
+    ),
     takedown: Type.Optional(NullableNamed(TakedownNotice)),
     changes: Type.Optional(
       Type.Array(Named(AppliedChange), { description: 'Only in the response to a change: what it has changed' }),

@@ -125,12 +125,18 @@ export const PutCommitStatusTarget = Body(
 )
 
 export const PushRepository = Type.Object(
-  { full_name: Type.Optional(Type.String({ maxLength: 1000, description: 'GitHub, Gitea and Forgejo' })) },
+  {
+    full_name: Type.Optional(Type.String({ maxLength: 1000, description: 'GitHub, Gitea and Forgejo' })),
+    default_branch: Type.Optional(Type.Unknown({ description: 'Taken where the repository host does not answer' })),
+  },
   { $id: 'PushRepository' },
 )
 
 export const PushProject = Type.Object(
-  { path_with_namespace: Type.Optional(Type.String({ maxLength: 1000, description: 'GitLab' })) },
+  {
+    path_with_namespace: Type.Optional(Type.String({ maxLength: 1000, description: 'GitLab' })),
+    default_branch: Type.Optional(Type.Unknown({ description: 'Taken where the repository host does not answer' })),
+  },
   { $id: 'PushProject' },
 )
 
@@ -179,6 +185,7 @@ export const pushReasons = [
   'branch_deleted',
   'auto_deploy_off',
   'paths_unchanged',
+  'commit_not_found',
   'quota_exceeded',
 ] as const
 

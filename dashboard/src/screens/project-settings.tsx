@@ -80,7 +80,7 @@ const spaChoices = [
 function changesOf(project: Project, values: Values) {
   const { settings } = project
   const wanted = {
-    productionBranch: values['settings/productionBranch'] ?? '',
+    productionBranch: values['settings/productionBranch'] || null,
     rootDirectory: values['settings/rootDirectory'] || null,
     installCommand: values['settings/installCommand'] || null,
     buildCommand: values['settings/buildCommand'] || null,
@@ -126,7 +126,13 @@ function SettingsForm({ project }: { project: Project }) {
         <div class="fields">
           <Field name="repo" label="Repository" value={project.repo} mono required />
           <Select name="framework" label="Built with" value={project.framework} options={frameworks} />
-          <Field name="settings/productionBranch" label="Production branch" value={settings.productionBranch} mono />
+          <Field
+            name="settings/productionBranch"
+            label="Production branch"
+            value={settings.productionBranch ?? ''}
+            hint="Left empty: the default branch of the repository."
+            mono
+          />
           <Field
             name="settings/rootDirectory"
             label="Root directory"

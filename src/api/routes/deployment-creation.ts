@@ -8,12 +8,8 @@ import { invalidFields } from '../../platform/fields.ts'
 import { Named } from '../../schemas/common.ts'
 import { ArchiveQuery, CreateDeployment, Deployment, OldArchiveQuery } from '../../schemas/deployments.ts'
 import { mostSourceFiles, SourceArchive } from '../../schemas/uploads.ts'
-import {
-  checkDeployment,
-  createDeployment,
-  type DeploymentPlan,
-  planDeployment,
-} from '../../services/deployments/deployments.ts'
+import { createDeployment, type DeploymentPlan } from '../../services/deployments/deployments.ts'
+import { checkDeployment, planDeployment } from '../../services/deployments/plans.ts'
 import { createUploaded, planArchive, planUploaded, type UploadPlan } from '../../services/deployments/uploaded.ts'
 import { findProject } from '../../services/projects/projects.ts'
 import { openReceiver } from '../../services/uploads/receiver.ts'
@@ -145,7 +141,9 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once })
         summary: 'Create a deployment',
         description:
           'Builds a ref of the project. The ref is resolved first, so `commit` is the commit that is built; if the ' +
-          'repository does not answer within 2 s, `commit` stays empty until the worker has resolved it. ' +
+          'repository does not answer within 2 s, `commit` stays empty until the worker has resolved it, and `warnings` says ' +
+          'so: the build retries for five minutes. Without `ref`, the production branch is built; `HEAD` is the default ' +
+          'branch of the repository. ' +
           'Without git: `source` lists files. `uploads.missing` of the answer has what is not known yet; once that was ' +
           'sent to `PUT /uploads/{sha256}` or `POST /uploads`, the build begins by itself. To send all files in one ' +
           'request, use `POST /deployments/archive`. Deprecated: the same archive as the body of this operation, with the ' +

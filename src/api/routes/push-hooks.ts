@@ -173,7 +173,7 @@ function payloadOf(request: FastifyRequest, raw: Buffer): Buffer {
 
 /** The only route without a token: a push is verified by its signature before it is parsed. */
 export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app, { deps }) => {
-  const { db, urls, config, vault, sharedLimits: limits } = deps
+  const { db, urls, config, vault, repositories, sharedLimits: limits } = deps
   const admit = createPushGate(db, vault)
   const pushesPerProject = createRateLimit(pushesPerMinute, limits && { limits, kind: 'push' })
   shedLoad(app, Math.min(config.maxInFlight, maxInFlight))
@@ -220,7 +220,7 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
           'Called by GitHub (`X-Hub-Signature-256`), GitLab (`X-Gitlab-Token`), Gitea and Forgejo ' +
           '(`X-Gitea-Signature`, `X-Forgejo-Signature`), as JSON or as a form. A push to the production branch is ' +
           'deployed to production, one to another branch as a preview; earlier pushes to the branch that still build ' +
-          'are canceled. Deleted branches, tags and other events make nothing, nor does what was taken within a week.',
+          'are canceled, unless it names a commit that the repository does not have. Deleted branches, tags and other events make nothing, nor does what was taken within a week.',
         params: PushParams,
         body: Push,
         response: { 200: Named(PushResult), 202: Named(PushResult) },
@@ -252,11 +252,10 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
     },
     async (request, reply) => {
       reply.code(202)
-      return takePush(db, urls, request.actor, {
+      return takePush(db, { urls, repositories, vault, region: config.region }, request.actor, {
         push: request.body,
         text: request.rawBody!,
         deliveryId: deliveryOfPush(request.headers),
-        region: config.region,
       })
     },
   )

@@ -22,6 +22,16 @@ export class BuildFailure extends Error {
   }
 }
 
+/** The host of a repository can't be reached now: the build is put back for some minutes. The message names the host. */
+export class HostUnreachable extends Error {
+  readonly host: string
+
+  constructor(host: string) {
+    super(`${host} can't be reached`)
+    this.host = host
+  }
+}
+
 /** A command got a SIGKILL, from itself or from somebody on the machine: retried once, and then the project's failure. */
 export class CommandKilled extends Error {
   readonly failure: BuildFailure

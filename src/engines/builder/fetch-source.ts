@@ -3,11 +3,12 @@ import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type GitRemote, RemoteRefused } from '../../platform/git-remote.ts'
+import { hostOf } from '../../platform/repositories.ts'
 import { readUploaded, type UploadedFile } from '../../services/deployments/sources.ts'
 import { noteLost } from '../../services/uploads/uploads.ts'
 import { maxDiskMb, outOfTime } from './commands.ts'
-import { BuildFailure } from './failure.ts'
-import { openSource, refusedBy, unreachable } from './source.ts'
+import { BuildFailure, HostUnreachable } from './failure.ts'
+import { openSource, refusedBy } from './source.ts'
 import type { Source } from './source-tree.ts'
 import { openStoredSource } from './stored-source.ts'
 import type { Task } from './task.ts'
@@ -27,7 +28,8 @@ export async function fetchSource(task: Task): Promise<Source> {
   log.system(`Cloning ${build.repo} at ${build.commit.slice(0, 7)} (${build.ref})`)
   const remote = await tools.repositories.open(build.repo, access).catch((error) => {
     if (!(error instanceof RemoteRefused)) throw error
-    throw error.refusal === 'unreachable' ? unreachable(build.repo) : refusedBy(build.repo, error.refusal)
+    if (error.refusal === 'unreachable') throw new HostUnreachable(hostOf(tools.repositories, build.repo))
+    throw refusedBy(build.repo, error.refusal)
   })
   // Whatever the build does, it begins after the access is gone.
   return fetchFrom(task, remote).finally(remote.close)

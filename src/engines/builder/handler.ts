@@ -22,13 +22,15 @@ import {
 } from '../../services/deployments/builds.ts'
 import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
 import { finishDeployment, type Outcome, suspended, type Told } from '../../services/deployments/states.ts'
+import { supersedeBy } from '../../services/deployments/superseding.ts'
 import { openAccess } from '../../services/projects/repository-access.ts'
 import { buildDirectory, runBuild } from './build.ts'
 import { viewDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'
 import { DiskFull } from './disk.ts'
 import { explain } from './explain.ts'
-import { BuildFailure, CommandKilled, reasonOf } from './failure.ts'
+import { BuildFailure, CommandKilled, HostUnreachable, reasonOf } from './failure.ts'
+import { type Lack, lackOfHost, lacks, longestWaitMs } from './lacks.ts'
 import { type BuildLog, createBuildLog } from './log.ts'
 import { type BuildResult, createBuildMetrics } from './metrics.ts'
 import { NoRunner, proveServer, type ServerProofs } from './proof.ts'
@@ -40,34 +42,6 @@ const retryDelaysMs = [1_000] as const
 
 // A build that the platform cannot run now is put back this often: each time half as long again, within these bounds.
 const delayMs = { least: 5_000, most: 300_000 }
-const longestWaitMs = 30 * 60_000
-
-/** What the platform may lack; the field of the job says since when. */
-const lacks = {
-  noDiskSince: {
-    waiting: 'Waiting for room on the disk of the platform: the build begins again when there is some.',
-    why: 'there is no room on the disk',
-    code: 'platform_disk_full',
-    message:
-      'The platform has no room on its disk at present. Nothing is wrong with the project: deploy it again later.',
-  },
-  noStoreSince: {
-    waiting: 'Waiting for the artifact store of the platform: the build begins again when it can be used.',
-    why: 'the artifact store cannot be used',
-    code: 'platform_storage_unavailable',
-    message:
-      'The artifact store of the platform cannot be used at present. Nothing is wrong with the project: deploy it again later.',
-  },
-  noRunnerSince: {
-    waiting: 'Waiting for a runner of the platform, which starts servers: the build begins again when there is one.',
-    why: 'no runner takes the server',
-    code: 'platform_runner_unavailable',
-    message:
-      'The platform has no runner that can start a server at present. Nothing is wrong with the project: deploy it again later.',
-  },
-} as const
-type Lack = keyof typeof lacks
-
 export type BuilderDeps = BuildTools & {
   db: Database
   vault: Vault
@@ -120,20 +94,19 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     await log.close()
   }
 
-  /** Puts the build back until the platform has what it lacks, or ends it when that has taken too long. */
+  /** Puts the build back until there is what it lacks, or ends it when that has taken too long. */
   async function putBack(
-    lack: Lack,
+    { field, waiting, why, code, message, longestWaitMs: longest = longestWaitMs }: Lack,
     build: Build,
     payload: JobKinds['build'],
     requireHeld: Held['requireHeld'],
   ): Promise<void> {
-    const { waiting, why, code, message } = lacks[lack]
-    const since = payload[lack]
+    const since = payload[field]
     const waitedMs = since === undefined ? 0 : Date.now() - Date.parse(since)
-    if (waitedMs < longestWaitMs) {
+    if (waitedMs < longest) {
       if (since === undefined) await say(build.id, waiting)
       const delay = Math.round(Math.min(delayMs.most, Math.max(delayMs.least, waitedMs / 2)))
-      const next = { deploymentId: build.id, [lack]: since ?? new Date().toISOString() }
+      const next = { deploymentId: build.id, [field]: since ?? new Date().toISOString() }
       throw new Postponed(why, { payload: next, delayMs: delay })
     }
     await requireHeld(db)
@@ -146,10 +119,10 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
 
   /** What is missing for a build to begin. */
   async function lackOf({ id }: Build): Promise<Lack | null> {
-    if (!(await disk.hasRoom(caches.makeRoom))) return 'noDiskSince'
+    if (!(await disk.hasRoom(caches.makeRoom))) return lacks.disk
     const reason = await artifacts.readiness()
     if (reason !== null) deps.log.warn({ deploymentId: id, reason }, 'a build waits for the artifact store')
-    return reason === null ? null : 'noStoreSince'
+    return reason === null ? null : lacks.store
   }
 
   /** Builds that were queued before the minutes were used up would run on for hours. */
@@ -187,10 +160,15 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       }
       await checkMinutes(build)
       if (build.commit === '' && !build.upload) {
-        build.commit = await resolveCommit(repositories, build, access, signal)
-        await setCommit(db, build, build.commit)
+        const { found, defaultBranch } = await resolveCommit(repositories, build, access)
+        build.commit = found
+        if (build.ref === 'HEAD' && defaultBranch !== null) build.ref = defaultBranch
+        await setCommit(db, build)
       }
-      const cloned = (message: string) => setCommitMessage(db, build.id, message)
+      const cloned = async (message: string) => {
+        await setCommitMessage(db, build.id, message)
+        await supersedeBy(db, urls, build)
+      }
       const detected = (found: Detected) => setDetected(db, build.id, viewDetected(found))
       const attempts = buildDirectory(config, build.id)
       const hears = { requireHeld: () => requireHeld(db), cloned, detected }
@@ -264,15 +242,18 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       } catch (error) {
         if (canceled.signal.aborted) return await clear(deploymentId)
         if (signal.aborted) throw error
-        if (error instanceof DiskFull) return await putBack('noDiskSince', found, payload, requireHeld)
-        if (error instanceof NoRunner) return await putBack('noRunnerSince', found, payload, requireHeld)
+        if (error instanceof DiskFull) return await putBack(lacks.disk, found, payload, requireHeld)
+        if (error instanceof HostUnreachable) {
+          return await putBack(lackOfHost(error.host), found, payload, requireHeld)
+        }
+        if (error instanceof NoRunner) return await putBack(lacks.runner, found, payload, requireHeld)
         if (error instanceof SandboxLost) {
           await say(deploymentId, `The build was lost: ${error.message}. We retry it.`)
           throw new RunLost(error.message)
         }
         if (!(error instanceof StoreUnavailable)) throw error
         deps.log.warn({ err: error, deploymentId }, 'a build could not be stored and is put back')
-        await putBack('noStoreSince', found, payload, requireHeld)
+        await putBack(lacks.store, found, payload, requireHeld)
       } finally {
         off()
         offBack()

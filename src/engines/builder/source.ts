@@ -1,8 +1,15 @@
 // The source of a build: exactly one commit and its submodules, fetched into a bare repository and read as objects.
-import { setTimeout as sleep } from 'node:timers/promises'
-import { type GitRemote, type Refusal, type RepositoryAccess, refusalIn } from '../../platform/git-remote.ts'
-import { isRefName, type Repositories } from '../../platform/repositories.ts'
-import { BuildFailure } from './failure.ts'
+import type { Resolved } from '../../platform/git-refs.ts'
+import {
+  type GitRemote,
+  isUnreachable,
+  type Refusal,
+  type RepositoryAccess,
+  refusalIn,
+} from '../../platform/git-remote.ts'
+import { hostOf, isRefName, type Repositories } from '../../platform/repositories.ts'
+import { describeMissingRef } from '../../services/deployments/missing-refs.ts'
+import { BuildFailure, HostUnreachable } from './failure.ts'
 import { type GitOptions, makeBareRepository, openObjects, readRecords, runGit } from './git.ts'
 import { fetchLfs } from './lfs.ts'
 import type { BuildLog } from './log.ts'
@@ -22,8 +29,6 @@ export type SourceOptions = {
   signal: AbortSignal
 }
 
-// A short outage of the repository host must not fail a build: five tries within half a minute.
-const resolveDelaysMs = [1_000, 3_000, 8_000, 15_000]
 const resolveTimeoutMs = 10_000
 const mostEntries = 200_000
 const longestRecord = 8_192
@@ -52,24 +57,17 @@ export function refusedBy(repo: string, refusal: Exclude<Refusal, 'unreachable'>
   }
 }
 
-export const unreachable = (repo: string) =>
-  new BuildFailure('repository_unreachable', `The host of ${repo} does not answer.`)
-
 export async function resolveCommit(
   repositories: Repositories,
   { repo, ref }: { repo: string; ref: string },
   access: RepositoryAccess | null,
-  signal: AbortSignal,
-): Promise<string> {
-  for (const delayMs of [...resolveDelaysMs, null]) {
-    const resolution = isRefName(ref) ? await repositories.resolve(repo, ref, resolveTimeoutMs, access) : 'not_found'
-    if (resolution === 'not_found')
-      throw new BuildFailure('ref_not_found', `${repo} has no branch, tag or commit ${ref}.`)
-    if (typeof resolution === 'object') return resolution.found
-    if (resolution !== 'unreachable') throw refusedBy(repo, resolution)
-    if (delayMs !== null) await sleep(delayMs, undefined, { signal })
-  }
-  throw unreachable(repo)
+): Promise<Resolved> {
+  const resolution = isRefName(ref) ? await repositories.resolve(repo, ref, resolveTimeoutMs, access) : 'not_found'
+  if (typeof resolution === 'object') return resolution
+  if (resolution === 'unreachable') throw new HostUnreachable(hostOf(repositories, repo))
+  if (resolution !== 'not_found') throw refusedBy(repo, resolution)
+  const branches = await repositories.branches(repo, resolveTimeoutMs, access)
+  throw new BuildFailure('ref_not_found', describeMissingRef(repo, ref, branches))
 }
 
 export async function openSource(options: SourceOptions, log: BuildLog): Promise<Source> {
@@ -170,11 +168,15 @@ async function fetchCommit(git: GitOptions, { url, commit, remote, what }: Wante
   if (first.ok) return
   const refusal = git.local ? null : refusalIn(first.said, remote?.hasAccess ?? false)
   if (refusal && refusal !== 'unreachable') throw refusedBy(what ?? url, refusal)
+  if (!git.local && !what && isUnreachable(first.said)) throw new HostUnreachable(hostIn(url))
   // A host may refuse to serve a commit by its hash; then the whole history is fetched.
   const { ok } = await fetch('--tags', source, '+refs/heads/*:refs/remotes/origin/*')
   git.signal.throwIfAborted()
   if (!ok) throw new BuildFailure('clone_failed', `The ${what ?? 'repository'} could not be cloned; the log tells why.`)
 }
+
+/** `url` may be in a form of the operator's own. */
+const hostIn = (url: string) => (URL.canParse(url) ? new URL(url).host : 'the repository host')
 
 const tooMany = (what: string) => new BuildFailure('clone_failed', `The repository has more than ${what}.`)
 

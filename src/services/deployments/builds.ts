@@ -72,10 +72,11 @@ export async function findBuild(db: Db, deploymentId: string): Promise<Build | n
   }
 }
 
-/** The commit that the ref names, found late because the repository's host did not answer at first. */
-export async function setCommit(db: Db, build: Pick<Build, 'id' | 'projectId'>, commit: string): Promise<void> {
+/** The commit that the ref names, and the branch that HEAD does, found late because the host did not answer at first. */
+export async function setCommit(db: Db, build: Pick<Build, 'id' | 'projectId' | 'ref' | 'commit'>): Promise<void> {
+  const { id, ref, commit } = build
   await inTransaction(db, async (db) => {
-    const set = await db.deployment.updateMany({ where: { id: build.id, state: 'BUILDING' }, data: { commit } })
+    const set = await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data: { ref, commit } })
     if (set.count > 0) await queueStatus(db, build)
   })
 }

@@ -4,23 +4,17 @@ import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Sound } from '../../platform/fields.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
-import { isRefName, type Repositories } from '../../platform/repositories.ts'
-import type { Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
-import type { CreateDeployment, Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
+import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { deploymentLabel } from '../projects/labels.ts'
-import { formerlyNamed, isProjectId } from '../projects/names.ts'
-import { checkProjectField } from '../projects/projects.ts'
-import { openAccess } from '../projects/repository-access.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
 import { queuePositions } from './queue.ts'
 import { missingOf } from './sources.ts'
-import { createDeploymentRow, lockDeployment, readDeployment, readProjectToDeploy } from './statements.ts'
+import { createDeploymentRow, lockDeployment, readDeployment } from './statements.ts'
 
 export type DeploymentView = Static<typeof DeploymentSchema>
 
@@ -31,9 +25,6 @@ export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil' |
   pinned: string | null
   storedBytes: bigint | string
 }
-
-// How long the answer to POST may wait for the repository's host.
-const resolveTimeoutMs = 2_000
 
 /** `queuePosition` is for readers of a deployment that waits; answers to changes, and events, leave it out. */
 export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: number | null = null): DeploymentView {
@@ -131,61 +122,8 @@ export type DeploymentPlan = {
   source: DeploymentView['source']
   /** Its build is queued later, when its files have come. Default: false. */
   waits?: boolean
-}
-
-export type PlanOptions = { repositories: Repositories; vault: Vault; region: string }
-
-/** What a deployment needs to know of the project. */
-export async function findProjectToDeploy(
-  db: Db,
-  { accountId, projectIds }: Pick<Actor, 'accountId' | 'projectIds'>,
-  key: string,
-) {
-  const read = isProjectId(key) ? readProjectToDeploy.byId : readProjectToDeploy.byName
-  const [project] = await read(db, { accountId, projectIds, key })
-  if (project) return project
-  const former = await formerlyNamed(db, accountId, key)
-  const [renamed] = former ? await readProjectToDeploy.byId(db, { accountId, projectIds, key: former }) : []
-  if (!renamed) throw new Fault('not_found', `There is no project ${key}.`)
-  return renamed
-}
-
-/** Everything that must be known before the row is written; the repository is asked here, outside any transaction. */
-export async function planDeployment(
-  db: Db,
-  { repositories, vault, region }: PlanOptions,
-  { accountId, projectIds }: Actor,
-  input: Static<typeof CreateDeployment>,
-): Promise<DeploymentPlan> {
-  const { project: key, production = false } = input
-  const project = await findProjectToDeploy(db, { accountId, projectIds }, key)
-  if (project.repo === '') throw new Fault('project_without_repository', `${project.name} has no repository to build.`)
-  const ref = input.ref ?? project.productionBranch
-  const access = project.hasAccess ? await openAccess(db, vault, project.id) : null
-  const resolution = isRefName(ref)
-    ? await repositories.resolve(project.repo, ref, resolveTimeoutMs, access)
-    : 'not_found'
-  if (resolution === 'not_found') {
-    const detail = `${project.repo} has no branch, tag or commit ${ref}.`
-    throw new Fault('ref_not_found', detail, {
-      errors: [{ in: 'body', pointer: '#/ref', code: 'ref_not_found', detail }],
-    })
-  }
-  // A host that does not answer, or not to us, never refuses the call: the worker goes on trying, or tells why.
-  const commit = typeof resolution === 'string' ? '' : resolution.found
-  return { project, ref, commit, production, region, source: 'api' }
-}
-
-/** Refuses what would be refused of a new deployment, and makes none. */
-export async function checkDeployment(
-  db: Db,
-  options: PlanOptions,
-  actor: Actor,
-  { project, ref, source }: Sound<Static<typeof CreateDeployment>>,
-): Promise<void> {
-  await checkProjectField(db, actor, project)
-  if (source === undefined && project !== undefined && ref !== undefined)
-    await planDeployment(db, options, actor, { project, ref })
+  /** What is known to be wrong before it is built. */
+  warnings?: DeploymentView['warnings']
 }
 
 export async function createDeployment(
@@ -194,7 +132,7 @@ export async function createDeployment(
   actor: Actor,
   plan: DeploymentPlan,
 ): Promise<DeploymentView> {
-  const { project, waits = false, ...planned } = plan
+  const { project, waits = false, warnings = [], ...planned } = plan
   const id = newId('dpl')
   const row: DeploymentRow = {
     ...planned,
@@ -219,12 +157,13 @@ export async function createDeployment(
     storedBytes: '0',
     steps: null,
     detected: null,
-    warnings: null,
+    warnings: warnings.length > 0 ? warnings : null,
   }
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {
     ...row,
     queued: !waits,
+    warnings: warnings.length > 0 ? warnings : null,
     ...eventValues(eventOf(actor, 'deployment.created', { subject: row.id, projectId: row.projectId, data: view })),
   })
   if (made.length === 0) {

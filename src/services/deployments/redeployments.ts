@@ -2,7 +2,8 @@
 import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { type DeploymentPlan, findDeployment, findProjectToDeploy } from './deployments.ts'
+import { type DeploymentPlan, findDeployment } from './deployments.ts'
+import { findProjectToDeploy } from './plans.ts'
 import { readUploaded } from './sources.ts'
 import { checkTree, requireWithin, type UploadPlan } from './uploaded.ts'
 

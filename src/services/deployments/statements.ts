@@ -25,11 +25,14 @@ const projectToDeploy = (by: 'id' | 'name') =>
       name: text(),
       repo: text(),
       productionBranch: text(),
+      followsDefaultBranch: boolean(),
+      defaultBranch: optional(text()),
       pinnedDeploymentId: optional(text()),
       hasAccess: boolean(),
     },
     sql: (p) => `
-      SELECT id, name, repo, production_branch AS "productionBranch", pinned_deployment_id AS "pinnedDeploymentId",
+      SELECT id, name, repo, production_branch AS "productionBranch", follows_default_branch AS "followsDefaultBranch",
+        default_branch AS "defaultBranch", pinned_deployment_id AS "pinnedDeploymentId",
         EXISTS (SELECT FROM repository_access a WHERE a.project_id = project.id) AS "hasAccess"
       FROM project
       WHERE ${by} = ${p.key} AND ${isOwned(p, 'account_id', 'id')}`,
@@ -57,14 +60,15 @@ export const createDeploymentRow = statement('deployments.create', {
     source: text(),
     createdAt: timestamptz(),
     queued: boolean(),
+    warnings: optional(jsonb<object[]>()),
     ...eventIn,
   },
   out: { id: text() },
   sql: (p) => `
     WITH made AS (
-      INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at)
+      INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at, warnings)
       SELECT ${p.id}, ${p.accountId}, p.id, ${p.state}, ${p.ref}, ${p.commit}, ${p.production}, ${p.label}, ${p.region},
-        ${p.source}, ${p.createdAt}
+        ${p.source}, ${p.createdAt}, ${p.warnings}
       FROM project p JOIN account a ON a.id = p.account_id
       WHERE p.id = ${p.projectId} AND a.suspended_at IS NULL FOR KEY SHARE OF p
       RETURNING id, account_id, project_id, production),
@@ -143,14 +147,18 @@ export const shareProjectOf = statement('deployments.shareProject', {
     SELECT id FROM project WHERE id = (SELECT project_id FROM deployment WHERE id = ${p.id}) FOR KEY SHARE`,
 })
 
-/** Locks the deployments of a branch that pushes made and that still build; those that are locked are left out. */
+/**
+ * Locks the deployments of a branch that pushes made and that still build; those that are locked are left out.
+ * `before`: only those that are older than this one; null for all.
+ */
 export const lockSuperseded = statement('deployments.lockSuperseded', {
   reason: 'not in Prisma',
-  in: { projectId: text(), ref: text() },
+  in: { projectId: text(), ref: text(), before: optional(text()) },
   out: { id: text() },
   sql: (p) => `
     SELECT id FROM deployment
     WHERE project_id = ${p.projectId} AND ref = ${p.ref} AND source = 'push' AND state = 'BUILDING'
+      AND (${p.before} IS NULL OR id < ${p.before})
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
 })
 

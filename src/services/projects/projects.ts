@@ -23,6 +23,7 @@ import {
   columnsOf,
   defaultSettings,
   type SettingsRow,
+  usualBranch,
   viewSettings,
 } from './settings.ts'
 import { claimLabel, listProjectRows, lockProject } from './statements.ts'
@@ -39,7 +40,7 @@ export function inProjectsOf({ accountId, projectIds }: Actor) {
   return projectIds ? { accountId, projectId: { in: [...projectIds] } } : { accountId }
 }
 
-type Shown = 'createdAt' | 'updatedAt' | 'pinnedDeploymentId'
+type Shown = 'createdAt' | 'updatedAt' | 'pinnedDeploymentId' | 'defaultBranch'
 
 export function viewProject(
   urls: Urls,
@@ -60,6 +61,7 @@ export function viewProject(
     updatedAt: row.updatedAt.toISOString(),
     pinned: row.pinnedDeploymentId,
     formerNames: [...row.formerNames],
+    defaultBranch: row.defaultBranch,
   }
 }
 
@@ -161,6 +163,8 @@ export async function createProject(
   const now = new Date()
   const { crons = [], ...settings } = input.settings ?? {}
   const row: Project = {
+    productionBranch: usualBranch,
+    defaultBranch: null,
     ...columnsOf({ ...defaultSettings, ...settings, crons }),
     previewPasswordHash: null,
     previewVersion: 0,
@@ -235,6 +239,7 @@ export async function changeProject(
         ...(await renaming(db, before, name)),
         ...fields,
         ...columnsOf(settings),
+        ...branchChange(before, input),
         ...previewChange(before, settings, passwordHash),
         updatedAt: new Date(),
       },
@@ -248,6 +253,13 @@ export async function changeProject(
     await append(db, [eventOf(actor, 'project.updated', { subject: before.id, projectId: before.id, data: view })])
     return { view, changes: changesBetween(shown, view) }
   })
+}
+
+/** The default branch is that of its repository; a project that begins to follow it begins with the last one known. */
+function branchChange(before: Project, { repo, settings }: Static<typeof ChangeProject>): Partial<Project> {
+  if (repo !== undefined && repo !== before.repo) return { defaultBranch: null }
+  const follows = settings?.productionBranch === null && before.defaultBranch !== null
+  return follows ? { productionBranch: before.defaultBranch! } : {}
 }
 
 /** Takes the deployments along, and refuses while domains are attached. */

@@ -13,15 +13,21 @@ import { cronErrors, cronOfLine, lineOfCron } from '../crons/settings.ts'
 export type Settings = Static<typeof ProjectSettings>
 
 /** The columns of a project that are settings, as Prisma and statements read them. */
-export type SettingsRow = Pick<Project, Exclude<keyof Settings, 'watchPaths' | 'crons'> | 'spaNever'> & {
+export type SettingsRow = Pick<
+  Project,
+  Exclude<keyof Settings, 'watchPaths' | 'crons'> | 'spaNever' | 'followsDefaultBranch'
+> & {
   watchPaths: readonly string[]
   crons: readonly string[]
 }
 
 type Columns = Pick<Project, keyof SettingsRow>
 
+/** What the production branch is until a project that follows the default branch has learned it. */
+export const usualBranch = 'main'
+
 export const defaultSettings = {
-  productionBranch: 'main',
+  productionBranch: null,
   rootDirectory: null,
   installCommand: null,
   buildCommand: null,
@@ -42,7 +48,7 @@ export const defaultSettings = {
 
 export function viewSettings(row: SettingsRow): Settings {
   return {
-    productionBranch: row.productionBranch,
+    productionBranch: row.followsDefaultBranch ? null : row.productionBranch,
     rootDirectory: row.rootDirectory,
     installCommand: row.installCommand,
     buildCommand: row.buildCommand,
@@ -63,12 +69,14 @@ export function viewSettings(row: SettingsRow): Settings {
 }
 
 /** Settings as the columns that keep them; the password of previews has its own rules. */
-export function columnsOf(settings: Settings): Columns
+export function columnsOf(settings: Settings): Omit<Columns, 'productionBranch'> & Partial<Columns>
 export function columnsOf(settings: Static<typeof ChangeProjectSettings>): Partial<Columns>
 export function columnsOf(settings: Static<typeof ChangeProjectSettings>): Partial<Columns> {
-  const { previewPassword: _, crons, spaFallback, ...columns } = settings
+  const { previewPassword: _, crons, spaFallback, productionBranch, ...columns } = settings
   return {
     ...columns,
+    ...(productionBranch !== undefined && { followsDefaultBranch: productionBranch === null }),
+    ...(productionBranch != null && { productionBranch }),
     ...(crons && { crons: crons.map(lineOfCron) }),
     ...(spaFallback !== undefined && { spaFallback: spaFallback === true, spaNever: spaFallback === false }),
   }
@@ -127,7 +135,7 @@ export function checkSettings(
   const refusal = repo === undefined ? null : addressRefusal(repo, rules)
   if (refusal) errors.push(badField('#/repo', 'bad_url', refusal))
   const branch = settings?.productionBranch
-  if (branch !== undefined && !isRefName(branch)) {
+  if (branch != null && !isRefName(branch)) {
     errors.push(badField('#/settings/productionBranch', 'bad_format', 'must be a branch name that git allows'))
   }
   refuseFields([...errors, ...cronErrors(settings?.crons ?? [])])

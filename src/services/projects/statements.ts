@@ -34,6 +34,8 @@ export const listProjectRows = statement('projects.list', {
     region: text(),
     label: text(),
     productionBranch: text(),
+    followsDefaultBranch: boolean(),
+    defaultBranch: optional(text()),
     rootDirectory: optional(text()),
     installCommand: optional(text()),
     buildCommand: optional(text()),
@@ -57,6 +59,7 @@ export const listProjectRows = statement('projects.list', {
   },
   sql: (p) => `
     SELECT id, name, former_names AS "formerNames", framework, repo, region, label, production_branch AS "productionBranch",
+      follows_default_branch AS "followsDefaultBranch", default_branch AS "defaultBranch",
       root_directory AS "rootDirectory", install_command AS "installCommand", build_command AS "buildCommand",
       output_directory AS "outputDirectory", spa_fallback AS "spaFallback", spa_never AS "spaNever",
       clean_urls AS "cleanUrls", publish_anyway AS "publishAnyway", auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork", instances,

@@ -15,7 +15,8 @@ import type {
   DeployHookWithUrl,
 } from '../../schemas/deploy-hooks.ts'
 import { checkQuota } from '../accounts/quotas.ts'
-import { createDeployment, type PlanOptions, planDeployment } from '../deployments/deployments.ts'
+import { createDeployment } from '../deployments/deployments.ts'
+import { type PlanOptions, planDeployment } from '../deployments/plans.ts'
 import { findProject, findProjectToChange } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { logChange, newHookSecret } from './push-hooks.ts'
@@ -101,7 +102,8 @@ export async function deleteDeployHook(
   })
 }
 
-export type CalledHook = { id: string; ref: string; production: boolean; actor: Actor; projectId: string }
+/** `ref` is null for the production branch. */
+export type CalledHook = { id: string; ref: string | null; actor: Actor; projectId: string }
 
 /** The hook of a secret. One that is unknown is refused alike, whatever it looks like. */
 export async function findCalledHook(db: Db, secret: string): Promise<CalledHook> {
@@ -114,9 +116,8 @@ export async function findCalledHook(db: Db, secret: string): Promise<CalledHook
   if (!found) throw new Fault('not_found', 'There is no such deploy hook.')
   const { id, project } = found
   if (project.account.suspendedAt) throw new Fault('account_suspended')
-  const ref = found.ref ?? project.productionBranch
   const actor = { accountId: project.accountId, tokenId: id, scopes: [], projectIds: [project.id] }
-  return { id, ref, production: ref === project.productionBranch, actor, projectId: project.id }
+  return { id, ref: found.ref, actor, projectId: project.id }
 }
 
 export type CallOptions = PlanOptions & { urls: Urls }
@@ -125,12 +126,16 @@ export type CallOptions = PlanOptions & { urls: Urls }
 export async function callDeployHook(
   db: Db,
   { urls, ...options }: CallOptions,
-  { id, ref, production, actor, projectId }: CalledHook,
+  { id, ref: named, actor, projectId }: CalledHook,
 ): Promise<Static<typeof DeployHookResult>> {
-  const plan = await planDeployment(db, options, actor, { project: projectId, ref, production }).catch((error) => {
+  const wanted = { project: projectId, ...(named !== null && { ref: named }) }
+  const planned = await planDeployment(db, options, actor, wanted).catch((error) => {
     // Not a field of the request, which has none.
     throw error instanceof Fault && error.code === 'ref_not_found' ? new Fault('ref_not_found', error.message) : error
   })
+  const { ref } = planned
+  const production = named === null || ref === planned.project.productionBranch
+  const plan = { ...planned, production }
   return inTransaction(db, async (db) => {
     // The project before its hooks, as every change of the two locks them.
     await shareProject(db, { projectId })

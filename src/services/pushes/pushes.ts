@@ -5,17 +5,19 @@ import type { Project } from '../../generated/client.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { isRefName } from '../../platform/repositories.ts'
+import { isRefName, type PushCheck } from '../../platform/repositories.ts'
 import { repositoryName } from '../../platform/repository-address.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { PushResult as PushResultSchema, Push as PushSchema } from '../../schemas/push-hooks.ts'
 import { quotaFault } from '../accounts/quotas.ts'
 import { createDeployment } from '../deployments/deployments.ts'
-import { lockSuperseded } from '../deployments/statements.ts'
-import { finishDeployment } from '../deployments/states.ts'
+import { askTimeoutMs, type PlanOptions, unreachableWarning } from '../deployments/plans.ts'
+import { supersede } from '../deployments/superseding.ts'
 import { append, eventOf } from '../events/events.ts'
+import { learnDefaultBranch } from '../projects/default-branch.ts'
 import { findProject } from '../projects/projects.ts'
+import { openAccess } from '../projects/repository-access.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { newHookSecret } from './push-hooks.ts'
 import { hasProof, isSigned, type PushHeaders } from './signatures.ts'
@@ -82,13 +84,20 @@ export type ReceivedPush = {
   /** What the host sent: the same text is taken once, also under another delivery id, which nothing signs. */
   text: Buffer
   deliveryId: string | null
-  region: string
 }
 
+export type PushOptions = PlanOptions & { urls: Urls }
+
 /** Makes the deployment of a push. What makes none leaves no trace: it can be sent again when the reason is gone. */
-export async function takePush(db: Db, urls: Urls, actor: Actor, received: ReceivedPush): Promise<PushResult> {
+export async function takePush(
+  db: Db,
+  options: PushOptions,
+  actor: Actor,
+  received: ReceivedPush,
+): Promise<PushResult> {
+  const check = await checkPush(db, options, actor, received.push)
   try {
-    return await deployPush(db, urls, actor, received)
+    return await deployPush(db, options, actor, { ...received, check })
   } catch (error) {
     // Nothing was superseded either: the transaction is undone as a whole.
     const quota = refusedQuota(error)
@@ -97,11 +106,35 @@ export async function takePush(db: Db, urls: Urls, actor: Actor, received: Recei
   }
 }
 
+const unasked: PushCheck = { commit: 'unknown', isReached: true, defaultBranch: null }
+
+/** What the repository says of the push, asked before the transaction, and not at all of one that makes no deployment. */
+async function checkPush(db: Db, { repositories, vault }: PushOptions, actor: Actor, push: Push): Promise<PushCheck> {
+  const project = await findProject(db, actor, actor.projectIds![0]!).catch((error) => {
+    // Deleted since the signature was checked, and its hook with it.
+    throw error instanceof Fault && error.code === 'not_found' ? new Fault('invalid_signature') : error
+  })
+  const wanted = branchOf(project, push)
+  if (!('branch' in wanted)) return unasked
+  const access = await openAccess(db, vault, project.id)
+  const pushed = { branch: wanted.branch, commit: push.after }
+  const check = await repositories.checkPush(project.repo, pushed, askTimeoutMs, access)
+  // Who signed the push may be asked too, where the host can't be reached.
+  const defaultBranch = check.defaultBranch ?? defaultBranchIn(push)
+  if (defaultBranch !== null) await learnDefaultBranch(db, project, defaultBranch)
+  return check
+}
+
+function defaultBranchIn(push: Push): string | null {
+  const name = push.repository?.default_branch ?? push.project?.default_branch
+  return typeof name === 'string' && isRefName(name) && name.isWellFormed() ? name : null
+}
+
 async function deployPush(
   db: Db,
-  urls: Urls,
+  { urls, region, repositories }: PushOptions,
   actor: Actor,
-  { push, text, deliveryId, region }: ReceivedPush,
+  { push, text, deliveryId, check }: ReceivedPush & { check: PushCheck },
 ): Promise<PushResult> {
   const projectId = actor.projectIds![0]!
   const digest = hash('sha256', text, 'buffer')
@@ -122,14 +155,21 @@ async function deployPush(
       return { deployment: known.deploymentId, reason: 'already_deployed', detail }
     }
     const row = { projectId, delivery, digest, ref: branch, commit: push.after }
+    if (check.commit === 'missing') {
+      const detail = `${project.repo} has no commit ${push.after}. Nothing was built or canceled.`
+      return { deployment: null, reason: 'commit_not_found', detail }
+    }
     const skipped = await skipOf(db, project, branch, push)
     if (skipped) {
       if (!known) await noteSkip(db, actor, project, { ...row, detail: skipped.detail })
       return skipped
     }
-    const superseded = await cancelSuperseded(db, urls, projectId, branch)
+    // A commit that nobody has seen yet ends no build: see `supersedeBy`.
+    const ends = check.commit === 'present'
+    const superseded = ends ? await supersede(db, urls, { projectId, ref: branch, before: null }) : []
     const production = branch === project.productionBranch
-    const plan = { project, ref: branch, commit: push.after, production, region, source: 'push' } as const
+    const warnings = check.isReached ? [] : [unreachableWarning(repositories, project.repo)]
+    const plan = { project, ref: branch, commit: push.after, production, region, source: 'push', warnings } as const
     const { id } = await createDeployment(db, urls, actor, plan)
     const now = new Date()
     // One that was skipped, and is built now that other paths are watched.
@@ -185,18 +225,6 @@ async function noteSkip(db: Db, actor: Actor, project: Project, { detail, ...row
   const skip = { at: createdAt.toISOString(), project: project.name, ref, commit, reason: 'paths_unchanged', detail }
   await db.pushHook.update({ where: { projectId }, data: { lastSkip: skip } })
   await append(db, [eventOf(actor, 'push.skipped', { subject: projectId, projectId, data: skip })])
-}
-
-/**
- * Ends the builds of earlier pushes to the branch; what a caller of the API asked for is left alone. One that somebody
- * has locked is ending this very moment: waiting for it, with the project locked, could be waiting for each other.
- */
-async function cancelSuperseded(db: Db, urls: Urls, projectId: string, branch: string): Promise<string[]> {
-  const canceled: string[] = []
-  for (const { id } of await lockSuperseded(db, { projectId, ref: branch })) {
-    if (await finishDeployment(db, urls, id, { to: 'CANCELED', by: 'system' })) canceled.push(id)
-  }
-  return canceled
 }
 
 const keptMs = 7 * 24 * 60 * 60_000

@@ -4,6 +4,7 @@ import { announceWaiting, describeStart, describeWait, startBuild } from '../../
 import { finishDeployment, type Outcome } from '../../../src/services/deployments/states.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { endBuild, limit, newTenant, type Tenant, takeAll, takeNext } from '../../helpers/builds.ts'
+import { commitHash, writeCommits } from '../../helpers/commits.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { readStream } from '../../helpers/stream.ts'
 
@@ -224,8 +225,9 @@ describe('a push', () => {
   async function hook(): Promise<(branch: string, digit: string) => Promise<{ status: number; body: PushBody }>> {
     const { body } = await api.call('POST', `/projects/${one.projectId}/hook`, { token: one.token })
     const { repo } = await api.db.project.findUniqueOrThrow({ where: { id: one.projectId } })
+    writeCommits(`${api.config.dataDir}/repos/${repo}.git`, [...'abcdef'])
     return async (branch, digit) => {
-      const push = { ref: `refs/heads/${branch}`, after: digit.repeat(40), repository: { full_name: repo } }
+      const push = { ref: `refs/heads/${branch}`, after: commitHash(digit), repository: { full_name: repo } }
       const payload = JSON.stringify(push)
       const headers = {
         'content-type': 'application/json',

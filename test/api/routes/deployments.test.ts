@@ -76,7 +76,10 @@ describe('creating a deployment', () => {
     await lonely.call('POST', '/projects', { body: { name: 'far', repo: 'far/away' } })
     const { status, body } = await lonely.call('POST', '/deployments', { body: { project: 'far' } })
     expect(status).toBe(201)
-    expect(body).toMatchObject({ state: 'BUILDING', commit: '' })
+    expect(body).toMatchObject({ state: 'BUILDING', ref: 'HEAD', commit: '' })
+    const message = "We couldn't reach 127.0.0.1:1. The build retries for five minutes."
+    expect(body.warnings).toEqual([{ code: 'repository_unreachable', message }])
+    expect((await lonely.call('GET', `/deployments/${body.id}`)).body.warnings).toEqual(body.warnings)
     await lonely.stop()
   })
 })

@@ -16,13 +16,13 @@ describe('creating a project', () => {
     expect(headers.location).toBe('/api/projects/site')
     expect(Object.keys(body)).toEqual([
       ...['id', 'name', 'framework', 'repo', 'region', 'productionUrl'],
-      ...['settings', 'createdAt', 'updatedAt', 'pinned', 'formerNames', 'takedown'],
+      ...['settings', 'createdAt', 'updatedAt', 'pinned', 'formerNames', 'defaultBranch', 'takedown'],
     ])
     expect(body.id).toMatch(/^prj_[0-9a-z]{24}$/)
     expect(body).toMatchObject({ name: 'site', framework: 'auto', repo: 'acme/site', region: 'local-1' })
     expect(body.productionUrl).toBe('http://site.localhost:8080')
     expect(body.settings).toEqual({
-      productionBranch: 'main',
+      productionBranch: null,
       rootDirectory: null,
       installCommand: null,
       buildCommand: null,

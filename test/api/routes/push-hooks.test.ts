@@ -1,8 +1,10 @@
 import { createHmac, randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { forgetOldPushes } from '../../../src/services/pushes/pushes.ts'
 import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
+import { commitHash, writeCommits } from '../../helpers/commits.ts'
 import { createResponseChecker } from '../../helpers/responses.ts'
 
 let api: TestApi
@@ -14,11 +16,13 @@ beforeAll(async () => {
   check = createResponseChecker(api.app)
   // The one repository that all projects here are linked to.
   await api.newProject('site')
+  writeCommits(join(api.config.dataDir, 'repos/test/site.git'), [...'123456789abcdef'])
   shared = await newHook()
 })
 afterAll(() => api.stop())
 
-const hash = (digit: string) => digit.repeat(40)
+/** That of a commit which the repository has; of 0, what hosts send for a branch that is not there. */
+const hash = (digit: string) => (digit === '0' ? '0'.repeat(40) : commitHash(digit))
 const hmac = (secret: string, text: string | Buffer) => createHmac('sha256', secret).update(text).digest('hex')
 
 type Hook = { projectId: string; name: string; secret: string; path: string }
@@ -73,7 +77,7 @@ describe('a signed push', () => {
     expect(await deployment(id)).toMatchObject({
       state: 'BUILDING',
       ref: 'main',
-      commit: 'aaaaaaa',
+      commit: hash('a').slice(0, 7),
       production: true,
       source: 'push',
     })
@@ -147,6 +151,15 @@ describe('a signed push', () => {
     expect(answers.map(({ body }) => body.reason)).toEqual(Array(10).fill('deployed'))
     const building = (await deploymentsOf(hook)).filter(({ state }) => state === 'BUILDING')
     expect(building).toHaveLength(1)
+  })
+
+  test('that names a commit which does not exist makes nothing, cancels nothing, and says why', async () => {
+    const hook = await newHook()
+    const good = (await push(hook)).body.deployment
+    const answer = await push(hook, { after: 'd'.repeat(40) })
+    expect(answer).toMatchObject({ status: 202, body: { deployment: null, reason: 'commit_not_found' } })
+    expect(answer.body.detail).toBe(`test/site has no commit ${'d'.repeat(40)}. Nothing was built or canceled.`)
+    expect(await deploymentsOf(hook)).toMatchObject([{ id: good, state: 'BUILDING' }])
   })
 
   test('goes along with changes of its project and its builds at the same time', async () => {

@@ -1,0 +1,93 @@
+// What is known of a deployment before its row is written: the project, the commit of the ref, and who could not be asked.
+import type { Static } from '@sinclair/typebox'
+import type { Db } from '../../platform/database.ts'
+import { Fault } from '../../platform/errors.ts'
+import type { Sound } from '../../platform/fields.ts'
+import type { RepositoryAccess } from '../../platform/git-remote.ts'
+import { hostOf, isRefName, type Repositories } from '../../platform/repositories.ts'
+import type { Vault } from '../../platform/secrets.ts'
+import type { CreateDeployment } from '../../schemas/deployments.ts'
+import { learnDefaultBranch } from '../projects/default-branch.ts'
+import { formerlyNamed, isProjectId } from '../projects/names.ts'
+import { checkProjectField } from '../projects/projects.ts'
+import { openAccess } from '../projects/repository-access.ts'
+import type { Actor } from '../tokens/actor.ts'
+import type { DeploymentPlan, DeploymentView } from './deployments.ts'
+import { describeMissingRef } from './missing-refs.ts'
+import { readProjectToDeploy } from './statements.ts'
+
+export type PlanOptions = { repositories: Repositories; vault: Vault; region: string }
+
+/** How long a request may wait for one answer of the repository's host. */
+export const askTimeoutMs = 2_000
+
+/** What a deployment needs to know of the project. */
+export async function findProjectToDeploy(
+  db: Db,
+  { accountId, projectIds }: Pick<Actor, 'accountId' | 'projectIds'>,
+  key: string,
+) {
+  const read = isProjectId(key) ? readProjectToDeploy.byId : readProjectToDeploy.byName
+  const [project] = await read(db, { accountId, projectIds, key })
+  if (project) return project
+  const former = await formerlyNamed(db, accountId, key)
+  const [renamed] = former ? await readProjectToDeploy.byId(db, { accountId, projectIds, key: former }) : []
+  if (!renamed) throw new Fault('not_found', `There is no project ${key}.`)
+  return renamed
+}
+
+type ProjectToDeploy = Awaited<ReturnType<typeof findProjectToDeploy>>
+
+export type RefPlan = DeploymentPlan & { project: ProjectToDeploy }
+
+/** Everything that must be known before the row is written; the repository is asked here, outside any transaction. */
+export async function planDeployment(
+  db: Db,
+  { repositories, vault, region }: PlanOptions,
+  { accountId, projectIds }: Actor,
+  input: Static<typeof CreateDeployment>,
+): Promise<RefPlan> {
+  const { project: key, production = false } = input
+  const project = await findProjectToDeploy(db, { accountId, projectIds }, key)
+  const { repo } = project
+  if (repo === '') throw new Fault('project_without_repository', `${project.name} has no repository to build.`)
+  const access = project.hasAccess ? await openAccess(db, vault, project.id) : null
+  const wanted = input.ref ?? (project.followsDefaultBranch ? 'HEAD' : project.productionBranch)
+  const resolution = isRefName(wanted) ? await repositories.resolve(repo, wanted, askTimeoutMs, access) : 'not_found'
+  const plan = { project, production, region, source: 'api' } as const
+  if (typeof resolution === 'object') {
+    const { found, defaultBranch } = resolution
+    if (defaultBranch !== null) await learnDefaultBranch(db, project, defaultBranch)
+    return { ...plan, ref: wanted === 'HEAD' ? (defaultBranch ?? wanted) : wanted, commit: found }
+  }
+  if (resolution === 'not_found') throw await missingRef(repositories, repo, wanted, access)
+  // A host that does not answer, or not to us, never refuses the call: the worker goes on trying, or tells why.
+  const ref = wanted === 'HEAD' ? (project.defaultBranch ?? wanted) : wanted
+  const warnings = resolution === 'unreachable' ? [unreachableWarning(repositories, repo)] : []
+  return { ...plan, ref, commit: '', warnings }
+}
+
+async function missingRef(repositories: Repositories, repo: string, ref: string, access: RepositoryAccess | null) {
+  const branches = await repositories.branches(repo, askTimeoutMs, access)
+  const detail = describeMissingRef(repo, ref, branches)
+  return new Fault('ref_not_found', detail, {
+    errors: [{ in: 'body', pointer: '#/ref', code: 'ref_not_found', detail }],
+  })
+}
+
+export function unreachableWarning(repositories: Repositories, repo: string): DeploymentView['warnings'][number] {
+  const message = `We couldn't reach ${hostOf(repositories, repo)}. The build retries for five minutes.`
+  return { code: 'repository_unreachable', message }
+}
+
+/** Refuses what would be refused of a new deployment, and makes none. */
+export async function checkDeployment(
+  db: Db,
+  options: PlanOptions,
+  actor: Actor,
+  { project, ref, source }: Sound<Static<typeof CreateDeployment>>,
+): Promise<void> {
+  await checkProjectField(db, actor, project)
+  if (source === undefined && project !== undefined && ref !== undefined)
+    await planDeployment(db, options, actor, { project, ref })
+}

@@ -1,0 +1,31 @@
+// A newer push to a branch ends the builds of earlier ones: at once where its commit is known to exist, else once it is fetched.
+import { type Db, inTransaction } from '../../platform/database.ts'
+import type { Urls } from '../../platform/urls.ts'
+import { lockSuperseded, shareProjectOf } from './statements.ts'
+import { finishDeployment } from './states.ts'
+
+type Superseding = { projectId: string; ref: string; before: string | null }
+
+/**
+ * Ends the builds of pushes to the branch, or those before one; what a caller of the API asked for is left alone. One
+ * that somebody has locked is ending this very moment: waiting for it, with the project locked, could be waiting for
+ * each other. `db` is the handle of a transaction that keeps the project.
+ */
+export async function supersede(db: Db, urls: Urls, superseding: Superseding): Promise<string[]> {
+  const canceled: string[] = []
+  for (const { id } of await lockSuperseded(db, superseding)) {
+    if (await finishDeployment(db, urls, id, { to: 'CANCELED', by: 'system' })) canceled.push(id)
+  }
+  return canceled
+}
+
+type Fetched = { id: string; projectId: string; ref: string; source: string }
+
+/** Called once the commit of a push is there: before that, the push may name one that never existed. */
+export async function supersedeBy(db: Db, urls: Urls, { id, projectId, ref, source }: Fetched): Promise<void> {
+  if (source !== 'push') return
+  await inTransaction(db, async (db) => {
+    await shareProjectOf(db, { id })
+    await supersede(db, urls, { projectId, ref, before: id })
+  })
+}
