@@ -178,6 +178,13 @@ export const Deployment = Type.Object(
           'Null once it has started, in events, and in answers to changes',
       }),
     ),
+    branchUrl: Nullable(
+      Type.String({
+        format: 'uri',
+        description:
+          'URL of its branch, which always shows the newest READY deployment of the branch; null for uploads',
+      }),
+    ),
     commitSha: Nullable(Type.String({ description: 'Whole hash of the commit; null where `commit` is empty' })),
     commitMessage: Nullable(
       Type.String({ description: 'First line of the commit’s message, shortened; null until it is cloned' }),
@@ -217,6 +224,7 @@ export const Deployment = Type.Object(
         pinned: null,
         startedAt: null,
         queuePosition: null,
+        branchUrl: 'http://hello-git-main.localhost:8080',
         commitSha: '4f2a9c1d0b7e6853f4a2c19d8e7b60534f2a9c1d',
         commitMessage: null,
         files: null,

@@ -100,6 +100,7 @@ describe('deploy --ref', () => {
   test('deploys a ref of the repository and ends with its result', async () => {
     const done = await finishing('READY', 'deploy', '--ref', 'main', '-p', 'site')
     expect(done).toMatchObject({ code: 0, stderr: expect.stringContaining('Ready:') })
+    expect(done.stderr).toMatch(/^Branch: http:\/\/site-git-main\.localhost/m)
     expect(await api.call('GET', `/deployments/${done.id}`)).toMatchObject({
       body: { ref: 'main', production: false, source: 'api' },
     })

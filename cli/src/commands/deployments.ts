@@ -86,6 +86,7 @@ function card(it: Deployment): string {
     ['production', it.current ? 'yes, serving visitors' : it.production ? 'yes, but not serving visitors' : 'no'],
     ...(it.pinned ? [['pinned', `production is pinned to ${it.pinned}`] as [string, string]] : []),
     ['url', it.url],
+    ...(it.branchUrl ? [['branch', it.branchUrl] as [string, string]] : []),
     ['source', it.source],
     ['ref', [it.ref, it.commit].filter(Boolean).join(' ')],
     ['created', time(it.createdAt)],

@@ -80,8 +80,14 @@ function codeOfPin({ out }: Context, { id, production, current, pinned }: Deploy
   return exitCodes.pinned
 }
 
+/** Older servers send no URL of the branch. */
+function sayBranch({ out }: Context, { branchUrl }: Deployment): void {
+  if (branchUrl) out.say(`Branch: ${clean(branchUrl)}`)
+}
+
 export function showStarted(context: Context, made: Deployment): number {
   context.out.say(`Started ${clean(made.id)}`)
+  sayBranch(context, made)
   context.out.show(made, () => clean(made.url))
   return codeOfPin(context, made)
 }
@@ -89,6 +95,7 @@ export function showStarted(context: Context, made: Deployment): number {
 export function showResult(context: Context, done: Deployment): number {
   const { out } = context
   const code = ended(done, out)
+  if (done.state === 'READY') sayBranch(context, done)
   out.show(done, () => (done.state === 'READY' ? clean(done.url) : ''))
   return code === exitCodes.ok ? codeOfPin(context, done) : code
 }

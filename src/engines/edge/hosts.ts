@@ -1,5 +1,6 @@
 // The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
 import type { EdgeHostRow } from '../../services/deployments/hosts.ts'
+import { BranchHost } from './branch-hosts.ts'
 import type { Takeovers } from './takeovers.ts'
 import { type Gate, type Host, type Place, placeAt, type Redirect, type Serving } from './targets.ts'
 
@@ -11,6 +12,8 @@ type Project = {
   production: Host
   domains: Domain[]
   deployments: Set<string>
+  /** By the label of the branch. */
+  branches: Map<string, BranchHost>
   gate: Gate | null
   serving: Serving
   /** Those of its deployments that serve production or have served it. */
@@ -23,8 +26,8 @@ export class HostTable {
   readonly #labels = new Map<string, Place>()
   readonly #domains = new Map<string, Place>()
   readonly #projects = new Map<string, Project>()
-  /** Host name of each deployment, to remove it when the deployment is deleted. */
-  readonly #deployments = new Map<string, string>()
+  /** Host name of each deployment and the label of its branch, to remove it from both when it is deleted. */
+  readonly #deployments = new Map<string, { host: string; branch: string | null }>()
 
   constructor(edgeDomain: string, takeovers: Takeovers) {
     this.#suffix = `.${edgeDomain.toLowerCase()}`
@@ -60,7 +63,7 @@ export class HostTable {
       redirectTo: null,
       redirectStatus: null,
       ...{ protection: 'none', passwordHash: null, previewVersion: 0, skew: false, served: false },
-      ...{ spaFallback: null, cleanUrls: null, instances: 0, switching: false },
+      ...{ spaFallback: null, cleanUrls: null, instances: 0, switching: false, branch: null },
     }
     for (const [projectId, project] of this.#projects) {
       const { label, server, instances, production, domains, deployments, gate, serving, served } = project
@@ -80,8 +83,9 @@ export class HostTable {
         yield { ...none, ...sent, kind: 'domain', name, projectId }
       }
       for (const deploymentId of deployments) {
-        const name = this.#deployments.get(deploymentId)!.slice(0, -this.#suffix.length)
-        yield { ...none, kind: 'deployment', name, projectId, deploymentId, served: served.has(deploymentId) }
+        const { host, branch } = this.#deployments.get(deploymentId)!
+        const name = host.slice(0, -this.#suffix.length)
+        yield { ...none, kind: 'deployment', name, projectId, deploymentId, served: served.has(deploymentId), branch }
       }
     }
   }
@@ -117,7 +121,7 @@ export class HostTable {
       const serving = { spaFallback: null, cleanUrls: null }
       const production = { projectId, target: null, hsts, barred, gate: null, serving, pins: null }
       const none = { domains: [], deployments: new Set<string>(), gate: null, served: new Set<string>() }
-      project = { ...none, label: name, server, instances, production, serving }
+      project = { ...none, branches: new Map(), label: name, server, instances, production, serving }
       this.#projects.set(projectId, project)
       this.#setLabel(name + this.#suffix, production, 'production')
     }
@@ -132,9 +136,11 @@ export class HostTable {
     production.pins = row.skew ? project.served : null
     project.gate = gateOf(row)
     for (const id of project.deployments) this.#hostOf(id).gate = project.gate
+    for (const { host } of project.branches.values()) host.gate = project.gate
     if (production.barred !== barred) {
       production.barred = barred
       for (const id of project.deployments) this.#bar(id, barred)
+      for (const branch of project.branches.values()) branch.bar(barred)
     }
     const move = { instances: server ? instances : 0, switching }
     this.#takeovers.move(production, deploymentId === null ? null : { deploymentId, projectId }, move)
@@ -149,17 +155,30 @@ export class HostTable {
     }
   }
 
-  #putDeployment({ projectId, name, deploymentId, served }: EdgeHostRow): void {
+  #putDeployment({ projectId, name, deploymentId, served, branch = null }: EdgeHostRow): void {
     const project = this.#projects.get(projectId)
     if (project && served) project.served.add(deploymentId!)
     if (!project || this.#deployments.has(deploymentId!)) return
     const host = name + this.#suffix
-    this.#deployments.set(deploymentId!, host)
-    const { gate, serving } = project
-    const shows = { projectId, target: null, hsts: false, barred: false, gate, serving, pins: null }
-    this.#setLabel(host, shows, 'deployment')
+    // Rows that an older version kept name no branch.
+    this.#deployments.set(deploymentId!, { host, branch })
+    this.#setLabel(host, this.#newPreview(project), 'deployment')
     project.deployments.add(deploymentId!)
     this.#bar(deploymentId!, project.production.barred)
+    if (branch !== null) this.#branchOf(project, branch).add(deploymentId!)
+  }
+
+  #newPreview({ gate, serving, production: { projectId, barred } }: Project): Host {
+    return { projectId, target: null, hsts: false, barred, gate, serving, pins: null }
+  }
+
+  #branchOf(project: Project, label: string): BranchHost {
+    const known = project.branches.get(label)
+    if (known) return known
+    const branch = new BranchHost(this.#newPreview(project))
+    project.branches.set(label, branch)
+    this.#setLabel(label + this.#suffix, branch.host, 'deployment')
+    return branch
   }
 
   #setLabel(name: string, host: Host, kind: Place['kind']): void {
@@ -167,12 +186,12 @@ export class HostTable {
   }
 
   #hostOf(deploymentId: string): Host {
-    return this.#labels.get(this.#deployments.get(deploymentId)!)!.host
+    return this.#labels.get(this.#deployments.get(deploymentId)!.host)!.host
   }
 
   /** Where a deployment is shown; undefined if it is not READY, or gone. */
   placeOf(deploymentId: string): Place | undefined {
-    return this.#labels.get(this.#deployments.get(deploymentId) ?? '')
+    return this.#labels.get(this.#deployments.get(deploymentId)?.host ?? '')
   }
 
   /** Shows a deployment at its own host, or nothing. */
@@ -185,6 +204,9 @@ export class HostTable {
 
   #dropProject(projectId: string): void {
     const project = this.#projects.get(projectId)!
+    // Before its deployments, so that none is looked for that could take over.
+    for (const label of project.branches.keys()) this.#labels.delete(label + this.#suffix)
+    project.branches.clear()
     for (const deploymentId of project.deployments) this.#dropDeployment(deploymentId)
     this.#dropDomains(project)
     this.#labels.delete(project.label + this.#suffix)
@@ -193,13 +215,22 @@ export class HostTable {
   }
 
   #dropDeployment(deploymentId: string): void {
-    const host = this.#deployments.get(deploymentId)!
-    const { projectId } = this.#labels.get(host)!.host
+    const { host, branch } = this.#deployments.get(deploymentId)!
+    const project = this.#projects.get(this.#labels.get(host)!.host.projectId)
     this.#labels.delete(host)
     this.#deployments.delete(deploymentId)
-    this.#projects.get(projectId)?.deployments.delete(deploymentId)
-    this.#projects.get(projectId)?.served.delete(deploymentId)
+    project?.deployments.delete(deploymentId)
+    project?.served.delete(deploymentId)
+    if (project && branch !== null) this.#dropFromBranch(project, branch, deploymentId)
     this.#takeovers.gone(deploymentId)
+  }
+
+  #dropFromBranch({ branches }: Project, label: string, deploymentId: string): void {
+    const branch = branches.get(label)
+    branch?.drop(deploymentId)
+    if (!branch?.isEmpty) return
+    branches.delete(label)
+    this.#labels.delete(label + this.#suffix)
   }
 
   #dropDomains(project: Project): void {

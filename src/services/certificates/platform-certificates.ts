@@ -14,7 +14,7 @@ import { endOrder, leaveOrder } from './orders.ts'
 
 export type Purpose = 'deployments' | 'api'
 
-/** Deployments named on one certificate, newest first: a development machine that has more does not open them all. */
+/** Deployments named on one certificate, with their branches, newest first: a development machine that has more does not open them all. */
 const highestLabels = 200
 
 export function platformJob(purpose: Purpose): ManagedCertificate['job'] {
@@ -40,11 +40,13 @@ async function labelledHosts(db: Db, domain: string): Promise<string[]> {
   const projects = await db.project.findMany({ select: { label: true } })
   const deployments = await db.deployment.findMany({
     where: { state: 'READY' },
-    select: { label: true },
+    select: { label: true, branchLabel: true },
     orderBy: { id: 'desc' },
     take: highestLabels,
   })
-  return [...projects, ...deployments].map(({ label }) => `${label}.${domain}`)
+  const branches = deployments.flatMap(({ branchLabel }) => branchLabel ?? [])
+  const labels = [...projects, ...deployments].map(({ label }) => label)
+  return [...labels, ...branches].map((label) => `${label}.${domain}`)
 }
 
 async function namesOf(

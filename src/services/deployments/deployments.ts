@@ -9,6 +9,7 @@ import type { Urls } from '../../platform/urls.ts'
 import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
+import { claimBranch, findBranchLabel } from '../projects/branches.ts'
 import { deploymentLabel } from '../projects/labels.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
@@ -53,6 +54,7 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
     pinned: row.pinned,
     startedAt: row.startedAt?.toISOString() ?? null,
     queuePosition,
+    branchUrl: row.branchLabel === null ? null : urls.deployment(row.branchLabel),
     commitSha: row.commit || null,
     commitMessage: row.commitMessage,
     files: row.files,
@@ -131,6 +133,27 @@ export async function createDeployment(
   urls: Urls,
   actor: Actor,
   plan: DeploymentPlan,
+): Promise<DeploymentView> {
+  const key = { projectId: plan.project.id, ref: plan.ref }
+  const branchLabel = plan.source === 'upload' ? null : await findBranchLabel(db, key)
+  if (branchLabel !== null || !namesBranch(plan)) return insertDeployment(db, urls, actor, { ...plan, branchLabel })
+  return inTransaction(db, async (db) => {
+    const branchLabel = await claimBranch(db, urls, key)
+    return insertDeployment(db, urls, actor, { ...plan, branchLabel })
+  })
+}
+
+const commitHash = /^[0-9a-f]{7,40}$/
+
+/** What nobody has pushed as a branch may be the hash of a commit, and HEAD is another branch after a while. */
+const namesBranch = ({ ref, source }: DeploymentPlan) =>
+  source === 'push' || (source !== 'upload' && ref !== 'HEAD' && !commitHash.test(ref))
+
+async function insertDeployment(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  plan: DeploymentPlan & Pick<Deployment, 'branchLabel'>,
 ): Promise<DeploymentView> {
   const { project, waits = false, warnings = [], ...planned } = plan
   const id = newId('dpl')

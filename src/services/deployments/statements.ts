@@ -43,7 +43,8 @@ export const readProjectToDeploy = { byId: projectToDeploy('id'), byName: projec
 
 /**
  * The project cannot be deleted between the read and the insert; no row comes back if the project is gone already, or
- * its account suspended. The second job is written if the project posts commit statuses.
+ * its account suspended. The second job is written if the project posts commit statuses. A branch that is
+ * deployed isn't deleted.
  */
 export const createDeploymentRow = statement('deployments.create', {
   reason: 'change with its event and job',
@@ -56,6 +57,7 @@ export const createDeploymentRow = statement('deployments.create', {
     commit: text(),
     production: boolean(),
     label: text(),
+    branchLabel: optional(text()),
     region: text(),
     source: text(),
     createdAt: timestamptz(),
@@ -66,13 +68,16 @@ export const createDeploymentRow = statement('deployments.create', {
   out: { id: text() },
   sql: (p) => `
     WITH made AS (
-      INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source, created_at, warnings)
-      SELECT ${p.id}, ${p.accountId}, p.id, ${p.state}, ${p.ref}, ${p.commit}, ${p.production}, ${p.label}, ${p.region},
-        ${p.source}, ${p.createdAt}, ${p.warnings}
+      INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, branch_label, region,
+        source, created_at, warnings)
+      SELECT ${p.id}, ${p.accountId}, p.id, ${p.state}, ${p.ref}, ${p.commit}, ${p.production}, ${p.label},
+        ${p.branchLabel}, ${p.region}, ${p.source}, ${p.createdAt}, ${p.warnings}
       FROM project p JOIN account a ON a.id = p.account_id
       WHERE p.id = ${p.projectId} AND a.suspended_at IS NULL FOR KEY SHARE OF p
       RETURNING id, account_id, project_id, production),
     logged AS (${insertEvent(p, 'made')}),
+    reopened AS (UPDATE branch SET closed_at = NULL FROM made
+      WHERE branch.project_id = made.project_id AND branch.ref = ${p.ref} AND closed_at IS NOT NULL),
     queued AS (${queueBuilds('made', p.eventTrace)} WHERE ${p.queued}),
     told AS (${queueJobs(
       `SELECT 'status', made.id, jsonb_build_object('deploymentId', made.id), now()
@@ -95,6 +100,7 @@ export const readDeployment = statement('deployments.find', {
     commit: text(),
     production: boolean(),
     label: text(),
+    branchLabel: optional(text()),
     region: text(),
     source: text(),
     errorCode: optional(text()),
@@ -116,7 +122,7 @@ export const readDeployment = statement('deployments.find', {
   },
   sql: (p) => `
     SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
-      d.production, d.label, d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
+      d.production, d.label, d.branch_label AS "branchLabel", d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
       d.error_excerpt AS "errorExcerpt", d.error_log_line AS "errorLogLine",
       d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
       d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps, d.detected, d.warnings,
@@ -242,6 +248,8 @@ export const edgeHost = {
   instances: int4(),
   /** Of a project: some edge still sends visitors to what served production before. */
   switching: boolean(),
+  /** Of a deployment: the label of its branch. */
+  branch: optional(text()),
 }
 
 const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectId",
@@ -251,16 +259,17 @@ const edgeProject = `'project'::text AS kind, p.label AS name, p.id AS "projectI
   p.preview_password_hash AS "passwordHash", p.preview_version AS "previewVersion", p.skew_protection AS skew,
   false AS served, CASE WHEN p.spa_fallback THEN true WHEN p.spa_never THEN false END AS "spaFallback",
   p.clean_urls AS "cleanUrls", p.instances,
-  EXISTS (SELECT FROM production n WHERE n.project_id = p.id AND n.until IS NULL AND n.served_at IS NULL) AS switching`
+  EXISTS (SELECT FROM production n WHERE n.project_id = p.id AND n.until IS NULL AND n.served_at IS NULL) AS switching,
+  NULL::text AS branch`
 const unprotected = `'none', NULL, 0, false`
 const edgeProjects = `project p JOIN account a ON a.id = p.account_id
   LEFT JOIN takedown t ON t.project_id = p.id AND t.host IS NULL AND t.ended_at IS NULL`
 // Nobody is sent to a name that the account has not proved, or has lost: the domain shows its project then.
 const edgeDomain = `'domain', d.name, d.project_id, NULL, false, false, false, r.name,
-  CASE WHEN r.id IS NOT NULL THEN d.redirect_status END, ${unprotected}, false, NULL, NULL, 0, false`
+  CASE WHEN r.id IS NOT NULL THEN d.redirect_status END, ${unprotected}, false, NULL, NULL, 0, false, NULL`
 const edgeDomains = 'domain d LEFT JOIN domain r ON r.id = d.redirect_id AND r.verified'
 const edgeDeployment = `'deployment', d.label, d.project_id, d.id, false, false, false, NULL, NULL, ${unprotected},
-  d.production_until IS NOT NULL, NULL, NULL, 0, false`
+  d.production_until IS NOT NULL, NULL, NULL, 0, false, d.branch_label`
 
 /** One statement, so that projects, domains and deployments are of the same moment. */
 export const edgeHosts = statement('deployments.edgeHosts', {

@@ -1,4 +1,6 @@
-// Labels of the hosts below DEPLOYMENT_DOMAIN: each is given out once, and a production label is held for its account.
+// Labels of the hosts below DEPLOYMENT_DOMAIN: each is given out once, and those of projects and branches are held
+// for their account.
+import { hash } from 'node:crypto'
 import type { Db } from '../../platform/database.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import type { Urls } from '../../platform/urls.ts'
@@ -8,6 +10,7 @@ import { wellKnownLabels } from './well-known-labels.ts'
 const highestOctets = 63
 const deploymentSuffix = 9
 const productionSuffix = 4
+const branchSuffix = 8
 const tries = 5
 // Labels outlive their projects. An account that made and deleted projects over and over could keep every good name
 // from all others; beyond this many, its new projects get labels with a suffix.
@@ -32,6 +35,9 @@ export function deploymentLabel(urls: Urls, name: string): string {
   }
 }
 
+/** Whether a project of this name, or a branch of it, would be served where a branch of another project is. */
+const resemblesBranch = (name: string) => /-git(-|$)/.test(name)
+
 /** Labels to try for a project, best first: what the account had for a project of this name, the name, others. */
 export async function* productionLabels(db: Db, accountId: string, name: string): AsyncGenerator<string> {
   const held = await db.label.findMany({
@@ -40,11 +46,29 @@ export async function* productionLabels(db: Db, accountId: string, name: string)
     take: tries,
   })
   for (const label of held) yield label.name
-  if (name.length <= highestOctets) {
+  if (name.length <= highestOctets && !resemblesBranch(name)) {
     const [counted] = await countIdleLabels(db, { accountId, most: highestIdle })
     if (counted!.idle < highestIdle) yield name
   }
   for (let attempt = 0; attempt < tries; attempt++) yield withSuffix(name, productionSuffix)
+}
+
+/**
+ * Labels to try for a branch, best first: `<label of the project>-git-<branch>`, which is the branch's alone if nothing
+ * of its name had to be changed. All others get a hash of the whole name, so `feature/a` never competes with `feature-a`.
+ */
+export function* branchLabels(projectLabel: string, ref: string): Generator<string> {
+  const plain = ref
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+  const label = `${projectLabel}-git-${plain}`
+  if (plain === ref && label.length <= highestOctets) yield label
+  const end = hash('sha256', `${projectLabel} ${ref}`).slice(0, branchSuffix)
+  const start = label.slice(0, highestOctets - 1 - branchSuffix).replace(/-$/, '')
+  yield `${start}-${end}`
+  // Only what was named to match a hash gets here.
+  for (let attempt = 0; attempt < tries; attempt++) yield withSuffix(label, deploymentSuffix)
 }
 
 /** A row whose host the platform uses itself, since its configuration changed. */
@@ -54,14 +78,16 @@ export type Yielded = { host: string; projectId: string }
 export async function readYielded(db: Db, domain: string, hosts: ReadonlySet<string>): Promise<Yielded[]> {
   const names = [...hosts]
   const labels = names.filter((name) => name.endsWith(`.${domain}`)).map((name) => name.slice(0, -domain.length - 1))
-  const [projects, deployments, domains] = await Promise.all([
+  const ofProject = { where: { label: { in: labels } }, select: { projectId: true, label: true } }
+  const [projects, deployments, branches, domains] = await Promise.all([
     db.project.findMany({ where: { label: { in: labels } }, select: { id: true, label: true } }),
-    db.deployment.findMany({ where: { label: { in: labels } }, select: { projectId: true, label: true } }),
+    db.deployment.findMany(ofProject),
+    db.branch.findMany(ofProject),
     db.domain.findMany({ where: { name: { in: names }, verified: true }, select: { projectId: true, name: true } }),
   ])
   return [
     ...projects.map(({ id, label }) => ({ host: `${label}.${domain}`, projectId: id })),
-    ...deployments.map(({ projectId, label }) => ({ host: `${label}.${domain}`, projectId })),
+    ...[...deployments, ...branches].map(({ projectId, label }) => ({ host: `${label}.${domain}`, projectId })),
     ...domains.map(({ projectId, name }) => ({ host: name, projectId })),
   ]
 }

@@ -83,6 +83,27 @@ export const claimLabel = statement('projects.claimLabel', {
     RETURNING name`,
 })
 
+/** The label of a branch; no row comes back before its first deployment. */
+export const readBranchLabel = statement('projects.branchLabel', {
+  reason: 'hot read',
+  in: { projectId: text(), ref: text() },
+  out: { label: text() },
+  sql: (p) => `SELECT label FROM branch WHERE project_id = ${p.projectId} AND ref = ${p.ref}`,
+})
+
+/** Takes a label for a branch; no row comes back if it was given to anything but a branch of this name of the account. */
+export const claimBranchLabel = statement('projects.claimBranchLabel', {
+  reason: 'not in Prisma',
+  in: { label: text(), accountId: text(), ref: text() },
+  out: { name: text() },
+  // Of two that ask at once, the second waits for the first here. The update changes nothing.
+  sql: (p) => `
+    INSERT INTO label (name, account_id, ref) VALUES (${p.label}, ${p.accountId}, ${p.ref})
+    ON CONFLICT (name) DO UPDATE SET account_id = EXCLUDED.account_id
+      WHERE label.account_id = EXCLUDED.account_id AND label.ref = EXCLUDED.ref
+    RETURNING name`,
+})
+
 /** How many labels are held for an account without a project, counted up to a bound. */
 export const countIdleLabels = statement('projects.countIdleLabels', {
   reason: 'not in Prisma',

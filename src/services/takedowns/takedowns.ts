@@ -30,11 +30,18 @@ type Target = Pick<Takedown, 'accountId' | 'projectId' | 'host' | 'hosts'>
 async function targetOfProject(db: Db, urls: Urls, id: string): Promise<Target> {
   const found = await db.project.findUnique({
     where: { id },
-    select: { accountId: true, label: true, domains: { where: { verified: true }, select: { name: true } } },
+    select: {
+      accountId: true,
+      label: true,
+      branches: { select: { label: true } },
+      domains: { where: { verified: true }, select: { name: true } },
+    },
   })
   if (!found) throw invalidField('#/project', 'not_found', `there is no project ${id}`)
-  const { accountId, label, domains } = found
-  return { accountId, projectId: id, host: null, hosts: [urls.host(label), ...domains.map(({ name }) => name)] }
+  const { accountId, label, branches, domains } = found
+  const labels = [label, ...branches.map((branch) => branch.label)]
+  const hosts = [...labels.map(urls.host), ...domains.map(({ name }) => name)]
+  return { accountId, projectId: id, host: null, hosts }
 }
 
 /** The host, in the form in which the edge looks it up; refused unless somebody serves it. */
@@ -44,7 +51,8 @@ async function targetOfHost(db: Db, urls: Urls, given: string): Promise<Target> 
   const host = read.name
   const owner = (await ownerOfLabel(db, urls, host)) ?? (await ownerOfDomain(db, host))
   if (owner) return { ...owner, host, hosts: [host] }
-  const detail = 'is served by nobody here; it must be the host of a project, of a READY deployment or of a domain'
+  const detail =
+    'is served by nobody here; it must be the host of a project, of a READY deployment, of its branch or of a domain'
   throw invalidField('#/host', 'not_served', detail)
 }
 
@@ -55,8 +63,11 @@ async function ownerOfLabel(db: Db, urls: Urls, host: string): Promise<Owner | n
   if (urls.host(label) !== host) return null
   const project = await db.project.findUnique({ where: { label }, select: { id: true, accountId: true } })
   if (project) return { accountId: project.accountId, projectId: project.id }
-  const where = { label, state: 'READY' }
-  return db.deployment.findFirst({ where, select: { accountId: true, projectId: true } })
+  const select = { accountId: true, projectId: true }
+  const deployment = await db.deployment.findFirst({ where: { label, state: 'READY' }, select })
+  if (deployment) return deployment
+  const branch = await db.branch.findUnique({ where: { label }, select: { projectId: true, ref: true } })
+  return branch && db.deployment.findFirst({ where: { ...branch, branchLabel: label, state: 'READY' }, select })
 }
 
 /** A name may be served by its own domain, by a wildcard or, if it is a `www`, by the name below. */

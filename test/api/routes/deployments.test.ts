@@ -30,12 +30,13 @@ describe('creating a deployment', () => {
     const planned = ['id', 'project', 'state', 'ref', 'commit', 'production', 'url', 'region', 'createdAt']
     expect(Object.keys(body).slice(0, 9)).toEqual(planned)
     const further = ['readyAt', 'finishedAt', 'error', 'source', 'current', 'pinned', 'startedAt', 'queuePosition']
-    const figures = ['commitSha', 'commitMessage', 'files', 'bytes', 'steps', 'detected', 'warnings']
+    const figures = ['branchUrl', 'commitSha', 'commitMessage', 'files', 'bytes', 'steps', 'detected', 'warnings']
     expect(Object.keys(body).slice(9)).toEqual([...further, ...figures])
     expect(body.id).toMatch(/^dpl_[0-9a-z]{24}$/)
     expect(body).toMatchObject({ project: 'site', state: 'BUILDING', ref: 'main', production: false, source: 'api' })
     expect([body.commit, body.commitSha]).toEqual([commit.slice(0, 7), commit])
     expect(body.url).toMatch(/^http:\/\/site-[0-9a-z]{9}\.localhost:8080$/)
+    expect(body.branchUrl).toBe('http://site-git-main.localhost:8080')
     expect(body.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   })
 

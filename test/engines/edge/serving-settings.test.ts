@@ -77,7 +77,7 @@ test('an edge that starts from what it kept serves the same', async () => {
     const old = { name: 'kept', projectId: 'prj_1', deploymentId: 'dpl_1', kind: 'project' as const, server: false }
     const none = { redirectTo: null, redirectStatus: null, protection: 'none', passwordHash: null, previewVersion: 0 }
     const row = { ...none, ...old, hsts: false, barred: false, skew: false, served: false }
-    table.apply([{ ...row, spaFallback: false, cleanUrls: true, instances: 1, switching: false }])
+    table.apply([{ ...row, spaFallback: false, cleanUrls: true, instances: 1, switching: false, branch: null }])
     const first = [...table.rows()][0]
     // As an older version kept it: what the manifest says holds.
     table.apply([row as never])

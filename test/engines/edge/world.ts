@@ -45,8 +45,8 @@ export type World = {
   deploy(
     project: string,
     files: Files,
-    options?: Settings & { production?: boolean; ready?: boolean },
-  ): Promise<{ id: string; host: string }>
+    options?: Settings & { production?: boolean; ready?: boolean; ref?: string },
+  ): Promise<{ id: string; host: string; branchHost: string }>
   ready(id: string): Promise<void>
   /** A project of its own in production, at `<name>.localhost`. */
   site(name: string, files: Files, settings?: Settings): Promise<string>
@@ -112,11 +112,11 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
       await createProject(db, urls, actor, { region, input: { name, repo: `test/${name}` } })
       return name
     },
-    async deploy(name, files, { production = false, ready = true, ...settings } = {}) {
+    async deploy(name, files, { production = false, ready = true, ref = 'main', ...settings } = {}) {
       const project = await findProject(db, actor, name)
       const plan = {
         project,
-        ref: 'main',
+        ref,
         commit: 'c'.repeat(40),
         production,
         region: config.region,
@@ -125,7 +125,7 @@ export async function startWorld(options: Partial<EdgeOptions> = {}): Promise<Wo
       const made = await createDeployment(db, urls, actor, plan)
       await publish(made.id, files, settings)
       if (ready) await world.ready(made.id)
-      return { id: made.id, host: new URL(made.url).hostname }
+      return { id: made.id, host: new URL(made.url).hostname, branchHost: new URL(made.branchUrl!).hostname }
     },
     async ready(id) {
       await finishDeployment(db, urls, id, { to: 'READY', by: 'system' })
