@@ -77,7 +77,10 @@ function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {
               [
                 'Commit',
                 <>
-                  <code>{of.commit || 'not known yet'}</code> on <code>{of.ref}</code>
+                  <code>{of.commit || 'not known yet'}</code> on{' '}
+                  <a href={of.branchUrl ?? undefined} target="_blank" rel="noreferrer">
+                    {of.ref}
+                  </a>
                   <span class="soft"> · {sources[of.source]}</span>
                 </>,
               ],

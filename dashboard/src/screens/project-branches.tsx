@@ -6,16 +6,14 @@ import { productionBranchOf } from './production-branch.ts'
 import type { Project } from './project-type.ts'
 
 const looked = 100
-type Branch = { ref: string; newest: Deployment; ready: Deployment | undefined; count: number }
+type Branch = { ref: string; newest: Deployment; url: string | undefined; count: number }
 
 function branchesOf(deployments: readonly Deployment[]): Branch[] {
   const byRef = Map.groupBy(deployments, ({ ref }) => ref)
-  return [...byRef].map(([ref, all]) => ({
-    ref,
-    newest: all[0]!,
-    ready: all.find(({ state }) => state === 'READY'),
-    count: all.length,
-  }))
+  return [...byRef].map(([ref, all]) => {
+    const ready = all.find(({ state }) => state === 'READY')
+    return { ref, newest: all[0]!, url: ready?.branchUrl ?? ready?.url, count: all.length }
+  })
 }
 
 export function Branches({ project }: { project: Project }) {
@@ -63,10 +61,10 @@ export function Branches({ project }: { project: Project }) {
               {
                 name: 'Address',
                 wide: true,
-                cell: ({ ready }) =>
-                  ready ? (
-                    <a class="host" title={ready.url} href={ready.url} target="_blank" rel="noreferrer">
-                      {new URL(ready.url).host}
+                cell: ({ url }) =>
+                  url ? (
+                    <a class="host" title={url} href={url} target="_blank" rel="noreferrer">
+                      {new URL(url).host}
                     </a>
                   ) : (
                     '–'
