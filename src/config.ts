@@ -77,6 +77,7 @@ const Environment = Type.Object({
   RETENTION_LOG_DAYS: Kept(90),
   RETENTION_PREVIEWS: Kept(10),
   RETENTION_PREVIEW_DAYS: Kept(30),
+  RETENTION_DELETED_BRANCH_HOURS: Kept(24),
   RETENTION_DELIVERY_DAYS: Kept(30),
   RETENTION_FAILED_JOB_DAYS: Kept(30),
   SECRETS_KEY: Text(),
@@ -385,6 +386,8 @@ export function loadConfig(source: Record<string, string | undefined>) {
       /** Of each project. */
       previews: kept(env.RETENTION_PREVIEWS),
       previewDays: kept(env.RETENTION_PREVIEW_DAYS),
+      /** Previews of a branch, once it is deleted. */
+      deletedBranchHours: kept(env.RETENTION_DELETED_BRANCH_HOURS),
       deliveryDays: kept(env.RETENTION_DELIVERY_DAYS),
       failedJobDays: kept(env.RETENTION_FAILED_JOB_DAYS),
     },

@@ -5,6 +5,7 @@ import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks
 import type { Database } from '../platform/database.ts'
 import { noteStoredBytes } from '../services/accounts/month-usage.ts'
 import { forgetOldRuns, requeueForgottenCrons } from '../services/crons/runs.ts'
+import { removeClosedBranches } from '../services/deployments/branches.ts'
 import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
 import { forgetRuntimeLines } from '../services/deployments/runtime-logs.ts'
 import { endUnfinished } from '../services/deployments/uploaded.ts'
@@ -30,23 +31,26 @@ import type { Shared } from './shared.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
 
 export type HousekeepingDeps = Pick<Shared, 'config' | 'urls' | 'db' | 'log' | 'registry'>
 
 /** Deletes what is kept no longer and returns how much that was. */
 type Removal = (signal: AbortSignal) => Promise<number>
 
-/** A removal of what is older than some days; nothing for what is kept for ever. */
-function afterDays(
-  days: number | null,
+/** A removal of what is older than some hours; nothing for what is kept for ever. */
+function afterHours(
+  hours: number | null,
   remove: (before: Date, signal: AbortSignal) => Promise<number>,
 ): Removal | null {
-  return days === null ? null : (signal) => remove(new Date(Date.now() - days * dayMs), signal)
+  return hours === null ? null : (signal) => remove(new Date(Date.now() - hours * hourMs), signal)
 }
 
+const afterDays = (days: number | null, remove: (before: Date, signal: AbortSignal) => Promise<number>) =>
+  afterHours(days === null ? null : 24 * days, remove)
+
 function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string, Removal | null> {
-  const { eventsMonths, logDays, previews, previewDays, deliveryDays, failedJobDays } = config.retention
+  const { eventsMonths, logDays, previews, previewDays, deletedBranchHours, deliveryDays, failedJobDays } =
+    config.retention
   return {
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
     oidc_exchanges: (signal) => forgetOldExchanges(db, signal),
@@ -71,6 +75,9 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
       previews === null
         ? null
         : afterDays(previewDays, (before, signal) => removeOldDeployments(db, urls, { previews, before }, signal)),
+    deleted_branches: afterHours(deletedBranchHours, (before, signal) =>
+      removeClosedBranches(db, urls, before, signal),
+    ),
     deliveries: afterDays(deliveryDays, (before, signal) => pruneDeliveries(db, before, signal)),
     mails: afterDays(deliveryDays, (before, signal) => forgetOldMails(db, before, signal)),
     webhook_surplus: (signal) => pruneSurplus(db, signal),
@@ -85,6 +92,7 @@ const often = [
   'idempotency_keys',
   'pushes',
   'cron_runs',
+  'deleted_branches',
   'deliveries',
   'webhook_surplus',
   'sign_ins',

@@ -3,7 +3,7 @@ import { inBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { idAt } from '../../platform/ids.ts'
 import type { Urls } from '../../platform/urls.ts'
-import { lockToChange, removeDeployment } from './deployments.ts'
+import { type DeploymentRow, lockToChange, removeDeployment } from './deployments.ts'
 import { deleteOldLines, deploymentsWithLines, dueDeployments } from './retention-statements.ts'
 import { isFinished } from './states.ts'
 
@@ -53,7 +53,7 @@ export async function removeOldDeployments(
   const kept = { previews, productions: keptProductions, before, beforeId: idAt('dpl', before), most: duePerKind }
   let afterProject = ''
   let lastProject = ''
-  let due: { id: string; accountId: string }[] = []
+  let due: Found[] = []
   let removed = 0
   const errors: unknown[] = []
   const total = await inBatches(signal, async () => {
@@ -76,19 +76,28 @@ export async function removeOldDeployments(
   return total
 }
 
+type Found = { id: string; accountId: string }
+
 /** False if it was promoted or deleted since it was found. */
-async function removeIfDue(
+function removeIfDue(db: Db, urls: Urls, found: Found, before: Date): Promise<boolean> {
+  return removeIf(db, urls, found, async (db, { id }) => {
+    const served = await db.deployment.count({ where: { id, productionUntil: { gte: before } } })
+    return served === 0
+  })
+}
+
+/** Deletes a deployment that has ended and doesn't serve production, if it is due when it is locked. */
+export function removeIf(
   db: Db,
   urls: Urls,
-  { id, accountId }: { id: string; accountId: string },
-  before: Date,
+  { id, accountId }: Found,
+  isDue: (db: Db, row: DeploymentRow) => Promise<boolean>,
 ): Promise<boolean> {
   const actor = { accountId, tokenId: 'system', scopes: [], projectIds: null }
   return inTransaction(db, async (db) => {
     const row = await lockToChange(db, actor, id)
-    if (!row || row.current || !isFinished(row.state)) return false
-    const served = await db.deployment.count({ where: { id, productionUntil: { gte: before } } })
-    if (served > 0) return false
+    if (!row || row.current || row.pinned === id || !isFinished(row.state)) return false
+    if (!(await isDue(db, row))) return false
     await removeDeployment(db, urls, actor, row)
     return true
   })
