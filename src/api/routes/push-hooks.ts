@@ -220,7 +220,9 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
           'Called by GitHub (`X-Hub-Signature-256`), GitLab (`X-Gitlab-Token`), Gitea and Forgejo ' +
           '(`X-Gitea-Signature`, `X-Forgejo-Signature`), as JSON or as a form. A push to the production branch is ' +
           'deployed to production, one to another branch as a preview; earlier pushes to the branch that still build ' +
-          'are canceled, unless it names a commit that the repository does not have. Deleted branches, tags and other events make nothing, nor does what was taken within a week.',
+          'are canceled, unless it names a commit that the repository does not have. One that deletes a branch cancels all ' +
+          'of its builds, and its previews are deleted some time after, unless it is pushed again. Tags and other events ' +
+          'make nothing, nor does what was taken within a week.',
         params: PushParams,
         body: Push,
         response: { 200: Named(PushResult), 202: Named(PushResult) },
@@ -252,7 +254,8 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
     },
     async (request, reply) => {
       reply.code(202)
-      return takePush(db, { urls, repositories, vault, region: config.region }, request.actor, {
+      const keepHours = config.retention.deletedBranchHours
+      return takePush(db, { urls, repositories, vault, region: config.region, keepHours }, request.actor, {
         push: request.body,
         text: request.rawBody!,
         deliveryId: deliveryOfPush(request.headers),

@@ -11,6 +11,7 @@ import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { PushResult as PushResultSchema, Push as PushSchema } from '../../schemas/push-hooks.ts'
 import { quotaFault } from '../accounts/quotas.ts'
+import { reopenBranch } from '../deployments/branches.ts'
 import { createDeployment } from '../deployments/deployments.ts'
 import { askTimeoutMs, type PlanOptions, unreachableWarning } from '../deployments/plans.ts'
 import { supersede } from '../deployments/superseding.ts'
@@ -19,6 +20,7 @@ import { learnDefaultBranch } from '../projects/default-branch.ts'
 import { findProject } from '../projects/projects.ts'
 import { openAccess } from '../projects/repository-access.ts'
 import type { Actor } from '../tokens/actor.ts'
+import { deletesBranch, isBackAgain, takeUndeployed } from './deleted-branches.ts'
 import { newHookSecret } from './push-hooks.ts'
 import { hasProof, isSigned, type PushHeaders } from './signatures.ts'
 import { lockHook, readHookSecrets, shareProject } from './statements.ts'
@@ -60,8 +62,6 @@ export function expectSigned(projectId: string, headers: PushHeaders): void {
 
 const isProjectId = (text: string) => /^prj_[0-9a-z]{24}$/.test(text)
 
-const zeros = /^0+$/
-
 /** Why a push makes no deployment, or the branch of which it makes one. */
 function branchOf(project: Project, push: Push): PushResult | { branch: string } {
   const none = (reason: PushResult['reason'], detail: string): PushResult => ({ deployment: null, reason, detail })
@@ -71,7 +71,7 @@ function branchOf(project: Project, push: Push): PushResult | { branch: string }
   }
   const branch = /^refs\/heads\/(.+)$/s.exec(push.ref)?.[1]
   if (branch === undefined) return none('not_a_branch', 'Only branches are deployed; tags are deployed by the API.')
-  if (push.deleted || zeros.test(push.after)) return none('branch_deleted', 'The branch was deleted.')
+  if (deletesBranch(push)) return none('branch_deleted', 'The branch was deleted.')
   if (!isRefName(branch) || !branch.isWellFormed()) {
     throw invalidField('#/ref', 'bad_format', 'must be a branch name that git allows')
   }
@@ -86,7 +86,11 @@ export type ReceivedPush = {
   deliveryId: string | null
 }
 
-export type PushOptions = PlanOptions & { urls: Urls }
+export type PushOptions = PlanOptions & {
+  urls: Urls
+  /** How long previews of a branch that was deleted are kept; null: as long as others. */
+  keepHours: number | null
+}
 
 /** Makes the deployment of a push. What makes none leaves no trace: it can be sent again when the reason is gone. */
 export async function takePush(
@@ -96,8 +100,9 @@ export async function takePush(
   received: ReceivedPush,
 ): Promise<PushResult> {
   const check = await checkPush(db, options, actor, received.push)
+  const isBack = await isBackAgain(db, options, actor.projectIds![0]!, received.push)
   try {
-    return await deployPush(db, options, actor, { ...received, check })
+    return await deployPush(db, options, actor, { ...received, check, isBack })
   } catch (error) {
     // Nothing was superseded either: the transaction is undone as a whole.
     const quota = refusedQuota(error)
@@ -132,9 +137,9 @@ function defaultBranchIn(push: Push): string | null {
 
 async function deployPush(
   db: Db,
-  { urls, region, repositories }: PushOptions,
+  { urls, region, repositories, keepHours }: PushOptions,
   actor: Actor,
-  { push, text, deliveryId, check }: ReceivedPush & { check: PushCheck },
+  { push, text, deliveryId, check, isBack }: ReceivedPush & { check: PushCheck; isBack: boolean },
 ): Promise<PushResult> {
   const projectId = actor.projectIds![0]!
   const digest = hash('sha256', text, 'buffer')
@@ -147,7 +152,9 @@ async function deployPush(
     if (locked.length === 0) throw new Fault('invalid_signature')
     const project = await findProject(db, actor, projectId)
     const wanted = branchOf(project, push)
-    if (!('branch' in wanted)) return wanted
+    if (!('branch' in wanted)) {
+      return takeUndeployed(db, urls, { projectId, push, result: wanted, delivery, digest, isBack, keepHours })
+    }
     const { branch } = wanted
     const known = await db.push.findFirst({ where: { projectId, OR: [{ delivery }, { digest }] } })
     if (known?.deploymentId) {
@@ -159,6 +166,7 @@ async function deployPush(
       const detail = `${project.repo} has no commit ${push.after}. Nothing was built or canceled.`
       return { deployment: null, reason: 'commit_not_found', detail }
     }
+    await reopenBranch(db, { projectId, ref: branch })
     const skipped = await skipOf(db, project, branch, push)
     if (skipped) {
       if (!known) await noteSkip(db, actor, project, { ...row, detail: skipped.detail })
