@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
+import { commitHash, writeCommits } from '../../helpers/commits.ts'
 
 let api: TestApi
 beforeAll(async () => {
@@ -15,8 +16,11 @@ afterAll(() => api.stop())
 const zeros = '0'.repeat(40)
 type Hook = { id: string; name: string; secret: string; path: string }
 
+const repositoryOf = (name: string) => join(api.config.dataDir, 'repos', `test/${name}.git`)
+
 async function newHook(name: string, settings: object = {}): Promise<Hook> {
   const { id } = await api.newProject(name, { body: { settings } })
+  writeCommits(repositoryOf(name), [...'abcd'])
   const { body } = await api.call('POST', `/projects/${name}/hook`)
   return { id, name, secret: body.secret, path: new URL(body.url).pathname }
 }
@@ -25,7 +29,7 @@ type Sent = { after?: string; branch?: string; delivery?: string; secret?: strin
 
 /** A push as GitHub sends it; what it answers. */
 async function push(hook: Hook, sent: Sent = {}) {
-  const { after = 'a'.repeat(40), branch = 'feature', delivery = randomUUID(), secret = hook.secret, ...fields } = sent
+  const { after = commitHash('a'), branch = 'feature', delivery = randomUUID(), secret = hook.secret, ...fields } = sent
   const repository = { full_name: `test/${hook.name}` }
   const payload = JSON.stringify({ ref: `refs/heads/${branch}`, after, repository, ...fields })
   const headers = {
@@ -45,15 +49,14 @@ const isClosed = async ({ id }: Hook, ref = 'feature') =>
   (await api.db.branch.count({ where: { projectId: id, ref, closedAt: { not: null } } })) > 0
 
 /** A branch of this name in the project's repository. */
-function createBranch({ name }: Hook, branch = 'feature'): void {
-  execFileSync('git', ['-C', join(api.config.dataDir, 'repos', `test/${name}.git`), 'branch', branch, 'main'])
-}
+const create = (hook: Hook, kind: 'branch', name = 'feature') =>
+  execFileSync('git', ['-C', repositoryOf(hook.name), kind, name, 'main'])
 
 test('its builds are canceled and its previews marked, and the answer says so', async () => {
   const hook = await newHook('plain')
   const first = (await push(hook)).body.deployment
   await ready(first)
-  const pushed = (await push(hook, { after: 'b'.repeat(40) })).body.deployment
+  const pushed = (await push(hook, { after: commitHash('b') })).body.deployment
   const other = (await push(hook, { branch: 'other' })).body.deployment
   const { status, body } = await remove(hook)
   expect({ status, body }).toEqual({
@@ -77,7 +80,7 @@ test('it counts while autoDeploy is off too, and so does a push of a branch that
   expect((await remove(hook)).body.detail).toContain('1 build was canceled')
   expect(await stateOf(building)).toBe('CANCELED')
   expect(await isClosed(hook)).toBe(true)
-  expect((await push(hook, { after: 'b'.repeat(40) })).body.reason).toBe('auto_deploy_off')
+  expect((await push(hook, { after: commitHash('b') })).body.reason).toBe('auto_deploy_off')
   expect(await isClosed(hook)).toBe(false)
 })
 
@@ -86,12 +89,12 @@ test('a push that is skipped, and one that is deployed, keep the previews of a b
   await ready((await push(hook)).body.deployment)
   await remove(hook)
   const commits = [{ added: [], modified: ['src/a.ts'], removed: [] }]
-  const skipped = await push(hook, { before: 'a'.repeat(40), after: 'b'.repeat(40), commits })
+  const skipped = await push(hook, { before: commitHash('a'), after: commitHash('b'), commits })
   expect(skipped.body.reason).toBe('paths_unchanged')
   expect(await isClosed(hook)).toBe(false)
-  await remove(hook, { before: 'b'.repeat(40) })
+  await remove(hook, { before: commitHash('b') })
   expect(await isClosed(hook)).toBe(true)
-  expect((await push(hook, { after: 'c'.repeat(40) })).body.reason).toBe('deployed')
+  expect((await push(hook, { after: commitHash('c') })).body.reason).toBe('deployed')
   expect(await isClosed(hook)).toBe(false)
 })
 
@@ -99,14 +102,14 @@ test('that is sent again ends nothing that was pushed since: by its id, by its t
   const hook = await newHook('replayed')
   await ready((await push(hook)).body.deployment)
   const delivery = randomUUID()
-  await remove(hook, { delivery, before: 'a'.repeat(40) })
-  const again = (await push(hook, { after: 'd'.repeat(40) })).body.deployment
-  for (const sent of [{ delivery }, { before: 'a'.repeat(40) }]) {
+  await remove(hook, { delivery, before: commitHash('a') })
+  const again = (await push(hook, { after: commitHash('d') })).body.deployment
+  for (const sent of [{ delivery }, { before: commitHash('a') }]) {
     expect((await remove(hook, sent)).body.detail).toBe('This push was taken before.')
   }
   await api.db.push.deleteMany({ where: { projectId: hook.id } })
-  createBranch(hook)
-  expect((await remove(hook, { delivery, before: 'a'.repeat(40) })).body).toEqual({
+  create(hook, 'branch')
+  expect((await remove(hook, { delivery, before: commitHash('a') })).body).toEqual({
     deployment: null,
     reason: 'branch_deleted',
     detail: 'The repository has a branch or tag feature. Nothing was canceled or deleted.',
@@ -132,7 +135,7 @@ test('of the production branch cancels its builds and deletes nothing', async ()
   const hook = await newHook('live', { productionBranch: 'release' })
   const serving = (await push(hook, { branch: 'release' })).body.deployment
   await ready(serving)
-  await push(hook, { branch: 'release', after: 'b'.repeat(40) })
+  await push(hook, { branch: 'release', after: commitHash('b') })
   expect((await remove(hook, { branch: 'release' })).body.detail).toBe('The branch was deleted. 1 build was canceled.')
   expect((await api.call('GET', `/deployments/${serving}`)).body).toMatchObject({ state: 'READY', current: true })
   expect(await isClosed(hook, 'release')).toBe(false)
