@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { spawnGit } from './git-process.ts'
 import { type GitRemote, type Refusal, refusalIn } from './git-remote.ts'
 
-/** `defaultBranch`: what HEAD of the repository names; null where the host does not say. */
-export type Resolved = { found: string; defaultBranch: string | null }
+/** `isBranch`: rather than a tag or a commit. `defaultBranch`: what HEAD names; null where the host does not say. */
+export type Resolved = Found & { defaultBranch: string | null }
+type Found = { found: string; isBranch: boolean }
 
 /** `names` are some of `count` branches, the default one first. */
 export type Branches = { defaultBranch: string | null; names: string[]; count: number }
@@ -77,20 +78,21 @@ export async function resolveLocal(
 ): Promise<Resolved | 'not_found'> {
   const defaultBranch = await localDefaultBranch(path)
   const found = await findLocal(git, path, ref === 'HEAD' ? (defaultBranch ?? ref) : ref, timeoutMs)
-  return found === null ? 'not_found' : { found, defaultBranch }
+  return found === null ? 'not_found' : { ...found, defaultBranch }
 }
 
-async function findLocal(git: Git, path: string, ref: string, timeoutMs: number): Promise<string | null> {
+async function findLocal(git: Git, path: string, ref: string, timeoutMs: number): Promise<Found | null> {
   // Reading the branch saves the 4 ms that a git process takes; tags and hashes are left to git.
   const loose = (await readFile(join(path, heads, ref), 'utf8').catch(() => '')).trim()
-  if (fullHash.test(loose)) return loose
+  if (fullHash.test(loose)) return { found: loose, isBranch: true }
   const packed = await readFile(join(path, 'packed-refs'), 'utf8').catch(() => '')
   const line = packed.split('\n').find((line) => line.endsWith(` ${heads}${ref}`))
-  if (line && fullHash.test(line.slice(0, 40))) return line.slice(0, 40)
+  if (line && fullHash.test(line.slice(0, 40))) return { found: line.slice(0, 40), isBranch: true }
   const names = [`${heads}${ref}`, `refs/tags/${ref}`, ...(partialHash.test(ref) ? [ref] : [])]
   for (const name of names) {
     const result = await git(['-C', path, 'rev-parse', '--verify', '--quiet', `${name}^{commit}`], timeoutMs)
-    if (result.ok && fullHash.test(result.stdout.trim())) return result.stdout.trim()
+    const found = result.stdout.trim()
+    if (result.ok && fullHash.test(found)) return { found, isBranch: name.startsWith(heads) }
   }
   return null
 }
@@ -123,10 +125,11 @@ export async function resolveRemote(
   const listing = await list(git, remote, patterns, timeoutMs)
   if (typeof listing === 'string') return listing
   const { hashes, defaultBranch } = listing
-  const at = (found: string): Resolved => ({ found, defaultBranch })
-  const exact =
-    ref === 'HEAD' ? hashes.get('HEAD') : (hashes.get(named[0]!) ?? hashes.get(named[2]!) ?? hashes.get(named[1]!))
-  if (exact) return at(exact)
+  const at = (found: string, isBranch = false): Resolved => ({ found, isBranch, defaultBranch })
+  const branch = hashes.get(ref === 'HEAD' ? 'HEAD' : named[0]!)
+  if (branch) return at(branch, true)
+  const tag = hashes.get(named[2]!) ?? hashes.get(named[1]!)
+  if (tag) return at(tag)
   if (fullHash.test(ref)) return at(ref) // Not the tip of a ref: only the clone shows whether it exists.
   const tip = [...hashes.values()].find((hash) => partialHash.test(ref) && hash.startsWith(ref))
   return tip ? at(tip) : 'not_found'

@@ -182,7 +182,8 @@ export const Deployment = Type.Object(
       Type.String({
         format: 'uri',
         description:
-          'URL of its branch, which always shows the newest READY deployment of the branch; null for uploads',
+          'URL of its branch, which always shows the newest READY deployment of the branch; null for tags, ' +
+          'commits and uploads',
       }),
     ),
     commitSha: Nullable(Type.String({ description: 'Whole hash of the commit; null where `commit` is empty' })),

@@ -30,11 +30,27 @@ afterAll(async () => {
 })
 
 test('HEAD is the default branch, by its name', async () => {
-  expect(await repositories.resolve('acme/site', 'HEAD', timeoutMs)).toEqual({ found: first, defaultBranch: 'master' })
-  expect(await repositories.resolve('acme/site', 'next', timeoutMs)).toEqual({
-    found: git('rev-parse', 'next'),
+  expect(await repositories.resolve('acme/site', 'HEAD', timeoutMs)).toEqual({
+    found: first,
+    isBranch: true,
     defaultBranch: 'master',
   })
+  expect(await repositories.resolve('acme/site', 'next', timeoutMs)).toEqual({
+    found: git('rev-parse', 'next'),
+    isBranch: true,
+    defaultBranch: 'master',
+  })
+})
+
+test('a tag is none, unless a branch has its name', async () => {
+  git('tag', 'v1', 'next')
+  git('tag', 'next', 'master')
+  const resolve = (ref: string) => repositories.resolve('acme/site', ref, timeoutMs)
+  const next = git('rev-parse', 'refs/heads/next')
+  expect(await resolve('v1')).toMatchObject({ found: next, isBranch: false })
+  expect(await resolve('next')).toMatchObject({ found: next, isBranch: true })
+  expect(await resolve(first)).toMatchObject({ found: first, isBranch: false })
+  git('tag', '-d', 'v1', 'next')
 })
 
 test('branches are listed with the default one first', async () => {

@@ -1,4 +1,6 @@
 // Labels of branches: one for each branch of a project, never shared, and never another account's.
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ownNames } from '../../src/platform/own-names.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
@@ -20,6 +22,9 @@ async function make(name: string, { token }: Owner = api): Promise<{ id: string;
   expect(status, text).toBe(201)
   return { id: body.id, name, label: labelOf(body.productionUrl) }
 }
+
+const git = (project: string, ...args: string[]) =>
+  execFileSync('git', ['-C', join(api.config.dataDir, 'repos', `test/${project}.git`), ...args])
 
 /** The label of the branch after a deployment of it. */
 async function deploy(project: { id: string; name: string }, ref: string, { accountId }: Owner = api): Promise<string> {
@@ -96,16 +101,20 @@ describe('the label of a branch', () => {
     expect(await api.db.branch.count({ where: { projectId: project.id } })).toBe(3)
   })
 
-  test('is none of a commit or of files that were uploaded', async () => {
+  test('is none of a commit, of a tag or of files that were uploaded, also when they are deployed again', async () => {
     await api.newProject('bare')
     const body = { project: 'bare', source: { files: [{ path: 'index.html', sha256: 'a'.repeat(64), size: 1 }] } }
     expect((await api.call('POST', '/deployments', { body })).body.branchUrl).toBeNull()
     const { body: named } = await api.call('POST', '/deployments', { body: { project: 'bare' } })
     expect(labelOf(named.branchUrl)).toBe('bare-git-main')
-    for (const ref of [named.commitSha, named.commit]) {
+    git('bare', 'tag', 'v1', 'main')
+    for (const ref of [named.commitSha, named.commit, 'v1']) {
       const { body } = await api.call('POST', '/deployments', { body: { project: 'bare', ref } })
       expect(body).toMatchObject({ ref, branchUrl: null })
+      const again = await api.call('POST', `/deployments/${body.id}/redeploy`)
+      expect(again.body).toMatchObject({ ref, branchUrl: null })
     }
+    expect((await api.call('POST', `/deployments/${named.id}/redeploy`)).body.branchUrl).toBe(named.branchUrl)
     // Pushed, it is the name of a branch.
     const { id } = await api.db.project.findFirstOrThrow({ where: { name: 'bare' } })
     expect(await deploy({ id, name: 'bare' }, 'deadbeef')).toBe('bare-git-deadbeef')

@@ -118,6 +118,8 @@ export function rowOf(
 export type DeploymentPlan = {
   project: Pick<Project, 'id' | 'name' | 'pinnedDeploymentId'>
   ref: string
+  /** Whether the ref is a branch; left out where the repository didn't say. */
+  isBranch?: boolean
   commit: string
   production: boolean
   region: string
@@ -135,7 +137,8 @@ export async function createDeployment(
   plan: DeploymentPlan,
 ): Promise<DeploymentView> {
   const key = { projectId: plan.project.id, ref: plan.ref }
-  const branchLabel = plan.source === 'upload' ? null : await findBranchLabel(db, key)
+  const hasNone = plan.source === 'upload' || plan.isBranch === false
+  const branchLabel = hasNone ? null : await findBranchLabel(db, key)
   if (branchLabel !== null || !namesBranch(plan)) return insertDeployment(db, urls, actor, { ...plan, branchLabel })
   return inTransaction(db, async (db) => {
     const branchLabel = await claimBranch(db, urls, key)
@@ -145,9 +148,10 @@ export async function createDeployment(
 
 const commitHash = /^[0-9a-f]{7,40}$/
 
-/** What nobody has pushed as a branch may be the hash of a commit, and HEAD is another branch after a while. */
-const namesBranch = ({ ref, source }: DeploymentPlan) =>
-  source === 'push' || (source !== 'upload' && ref !== 'HEAD' && !commitHash.test(ref))
+/** Where the repository didn't say, what looks like a commit is none; and HEAD is another branch after a while. */
+function namesBranch({ ref, source, isBranch = source === 'push' || !commitHash.test(ref) }: DeploymentPlan): boolean {
+  return isBranch && source !== 'upload' && ref !== 'HEAD'
+}
 
 async function insertDeployment(
   db: Db,

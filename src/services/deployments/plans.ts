@@ -56,9 +56,9 @@ export async function planDeployment(
   const resolution = isRefName(wanted) ? await repositories.resolve(repo, wanted, askTimeoutMs, access) : 'not_found'
   const plan = { project, production, region, source: 'api' } as const
   if (typeof resolution === 'object') {
-    const { found, defaultBranch } = resolution
+    const { found, isBranch, defaultBranch } = resolution
     if (defaultBranch !== null) await learnDefaultBranch(db, project, defaultBranch)
-    return { ...plan, ref: wanted === 'HEAD' ? (defaultBranch ?? wanted) : wanted, commit: found }
+    return { ...plan, ref: wanted === 'HEAD' ? (defaultBranch ?? wanted) : wanted, isBranch, commit: found }
   }
   if (resolution === 'not_found') throw await missingRef(repositories, repo, wanted, access)
   // A host that does not answer, or not to us, never refuses the call: the worker goes on trying, or tells why.

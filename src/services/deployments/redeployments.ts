@@ -15,7 +15,7 @@ export async function planRedeployment(
   actor: Actor,
   { id, region, production }: Redeployment,
 ): Promise<DeploymentPlan | UploadPlan> {
-  const { projectId, ref, commit, source, production: before } = await findDeployment(db, actor, id)
+  const { projectId, ref, branchLabel, commit, source, production: before } = await findDeployment(db, actor, id)
   const project = await findProjectToDeploy(db, actor, projectId)
   const planned = { project, region, production: production ?? before }
   if (source === 'upload') {
@@ -30,5 +30,5 @@ export async function planRedeployment(
     return { ...planned, files, prebuilt: found.prebuilt }
   }
   if (project.repo === '') throw new Fault('project_without_repository', `${project.name} has no repository to build.`)
-  return { ...planned, ref, commit, source: 'api' }
+  return { ...planned, ref, isBranch: branchLabel !== null, commit, source: 'api' }
 }

@@ -41,7 +41,7 @@ export async function isBackAgain(
   if (!project) return false
   const access = await openAccess(db, vault, projectId)
   const resolution = await repositories.resolve(project.repo, branch, askTimeoutMs, access)
-  return typeof resolution === 'object'
+  return typeof resolution === 'object' && resolution.isBranch
 }
 
 export type Undeployed = {
@@ -71,7 +71,7 @@ export async function takeUndeployed(
   if (result.reason === 'auto_deploy_off') await reopenBranch(db, { projectId, ref })
   if (result.reason !== 'branch_deleted') return result
   if (isBack) {
-    return { ...result, detail: `The repository has a branch or tag ${ref}. Nothing was canceled or deleted.` }
+    return { ...result, detail: `The repository has the branch ${ref}. Nothing was canceled or deleted.` }
   }
   const known = await db.push.count({ where: { projectId, OR: [{ delivery }, { digest }] } })
   if (known > 0) return { ...result, detail: 'This push was taken before.' }

@@ -48,8 +48,8 @@ const stateOf = async (id: string) => (await api.call('GET', `/deployments/${id}
 const isClosed = async ({ id }: Hook, ref = 'feature') =>
   (await api.db.branch.count({ where: { projectId: id, ref, closedAt: { not: null } } })) > 0
 
-/** A branch of this name in the project's repository. */
-const create = (hook: Hook, kind: 'branch', name = 'feature') =>
+/** A branch or tag of this name in the project's repository. */
+const create = (hook: Hook, kind: 'branch' | 'tag', name = 'feature') =>
   execFileSync('git', ['-C', repositoryOf(hook.name), kind, name, 'main'])
 
 test('its builds are canceled and its previews marked, and the answer says so', async () => {
@@ -69,7 +69,11 @@ test('its builds are canceled and its previews marked, and the answer says so', 
   })
   expect([await stateOf(first), await stateOf(pushed), await stateOf(other)]).toEqual(['READY', 'CANCELED', 'BUILDING'])
   expect([await isClosed(hook), await isClosed(hook, 'other')]).toEqual([true, false])
-  // A branch that was never deployed.
+  // A branch that became a tag, and one that was never deployed.
+  create(hook, 'tag', 'other')
+  expect((await remove(hook, { branch: 'other' })).body.detail).toBe(
+    'The branch was deleted. 1 build was canceled; its previews are deleted in 24 hours.',
+  )
   expect((await remove(hook, { branch: 'unseen' })).body.detail).toBe('The branch was deleted.')
 })
 
@@ -112,7 +116,7 @@ test('that is sent again ends nothing that was pushed since: by its id, by its t
   expect((await remove(hook, { delivery, before: commitHash('a') })).body).toEqual({
     deployment: null,
     reason: 'branch_deleted',
-    detail: 'The repository has a branch or tag feature. Nothing was canceled or deleted.',
+    detail: 'The repository has the branch feature. Nothing was canceled or deleted.',
   })
   expect(await stateOf(again)).toBe('BUILDING')
   expect(await isClosed(hook)).toBe(false)
