@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ownNames } from '../../src/platform/own-names.ts'
+import { setCommit } from '../../src/services/deployments/builds.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
 import { branchLabels, readYielded } from '../../src/services/projects/labels.ts'
 import type { Actor } from '../../src/services/tokens/actor.ts'
@@ -118,6 +119,19 @@ describe('the label of a branch', () => {
     // Pushed, it is the name of a branch.
     const { id } = await api.db.project.findFirstOrThrow({ where: { name: 'bare' } })
     expect(await deploy({ id, name: 'bare' }, 'deadbeef')).toBe('bare-git-deadbeef')
+  })
+
+  test('is found for HEAD once the repository has named its default branch', async () => {
+    const project = await make('headless')
+    const actor: Actor = { accountId: api.accountId, tokenId: 'system', scopes: [], projectIds: null }
+    const planned = { ref: 'HEAD', commit: '', production: false, region: 'r', source: 'api' } as const
+    const plan = { ...planned, project: { ...project, pinnedDeploymentId: null } }
+    const { id, branchUrl } = await createDeployment(api.db, api.deps.urls, actor, plan)
+    expect(branchUrl).toBeNull()
+    await setCommit(api.db, api.deps.urls, { id, projectId: project.id, ref: 'trunk', commit: 'c'.repeat(40) })
+    const { body } = await api.call('GET', `/deployments/${id}`)
+    expect(body.ref).toBe('trunk')
+    expect(labelOf(body.branchUrl)).toBe('headless-git-trunk')
   })
 
   test('is kept off the hosts of the platform, and one that the platform takes is told', async () => {

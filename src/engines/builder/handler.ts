@@ -163,7 +163,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         const { found, defaultBranch } = await resolveCommit(repositories, build, access)
         build.commit = found
         if (build.ref === 'HEAD' && defaultBranch !== null) build.ref = defaultBranch
-        await setCommit(db, build)
+        await setCommit(db, urls, build)
       }
       const cloned = async (message: string) => {
         await setCommitMessage(db, build.id, message)

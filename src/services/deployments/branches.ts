@@ -2,7 +2,7 @@
 import { inBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import type { Urls } from '../../platform/urls.ts'
-import { type BranchKey, claimBranch, findBranchLabel } from '../projects/branches.ts'
+import { type BranchKey, labelBranch } from '../projects/branches.ts'
 import { lockBuildsOfBranch } from './branch-statements.ts'
 import { removeIf } from './retention.ts'
 import { finishDeployment, terminalStates } from './states.ts'
@@ -34,8 +34,8 @@ export async function closeBranch(db: Db, urls: Urls, { projectId, ref }: Branch
     const project = await db.project.findUnique({ where: { id: projectId }, select: { productionBranch: true } })
     const previews = project?.productionBranch === ref ? 0 : await db.deployment.count({ where: previewsOf(key) })
     if (previews > 0) {
-      // Deployed before branches were noted.
-      if ((await findBranchLabel(db, key)) === null) await claimBranch(db, urls, key)
+      // There is no row yet where it was deployed before branches had any.
+      await labelBranch(db, urls, key)
       await db.branch.updateMany({ where: { ...key, closedAt: null }, data: { closedAt: new Date() } })
     }
     return { canceled, previews }

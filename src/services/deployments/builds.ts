@@ -3,6 +3,7 @@ import type { Deployment, Project } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
+import { labelBranch } from '../projects/branches.ts'
 import type { ProjectView } from '../projects/projects.ts'
 import { queueStatus } from './commit-statuses.ts'
 import type { DeploymentView } from './deployments.ts'
@@ -73,10 +74,18 @@ export async function findBuild(db: Db, deploymentId: string): Promise<Build | n
 }
 
 /** The commit that the ref names, and the branch that HEAD does, found late because the host did not answer at first. */
-export async function setCommit(db: Db, build: Pick<Build, 'id' | 'projectId' | 'ref' | 'commit'>): Promise<void> {
-  const { id, ref, commit } = build
+export async function setCommit(
+  db: Db,
+  urls: Urls,
+  build: Pick<Build, 'id' | 'projectId' | 'ref' | 'commit'>,
+): Promise<void> {
+  const { id, projectId, ref, commit } = build
   await inTransaction(db, async (db) => {
-    const set = await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data: { ref, commit } })
+    const before = await db.deployment.findUnique({ where: { id }, select: { ref: true } })
+    const isNamed = before?.ref === 'HEAD' && ref !== 'HEAD'
+    const branchLabel = isNamed ? await labelBranch(db, urls, { projectId, ref }) : undefined
+    const data = { ref, commit, branchLabel }
+    const set = await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data })
     if (set.count > 0) await queueStatus(db, build)
   })
 }

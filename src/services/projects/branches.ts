@@ -30,3 +30,8 @@ export async function claimBranch(db: Db, urls: Urls, { projectId, ref }: Branch
   }
   throw new Error('no free label found for a branch')
 }
+
+/** The label of a branch, which it gets now if it has none; null if the project is gone. */
+export async function labelBranch(db: Db, urls: Urls, key: BranchKey): Promise<string | null> {
+  return (await findBranchLabel(db, key)) ?? claimBranch(db, urls, key)
+}

@@ -143,7 +143,10 @@ describe('a commit gets the status of its deployment:', () => {
     await done(id)
     expect(posted).toEqual([])
     const commit = sha()
-    await setCommit(api.db, { ...(await api.db.deployment.findUniqueOrThrow({ where: { id } })), commit })
+    await setCommit(api.db, api.deps.urls, {
+      ...(await api.db.deployment.findUniqueOrThrow({ where: { id } })),
+      commit,
+    })
     await told(1)
     expect(posted[0]).toMatchObject({ url: expect.stringContaining(commit), body: { state: 'pending' } })
   })
