@@ -31,9 +31,11 @@ export const CronSetting = Body(
 
 export const ProjectSettings = Type.Object(
   {
-    productionBranch: Nullable(
-      Type.String({ description: 'What is deployed to production; null: the default branch of the repository' }),
-    ),
+    productionBranch: Type.String({
+      description:
+        'What is deployed to production: the branch that was set, else the default branch of the repository, taken for ' +
+        '`main` until a push or a deployment has asked for it',
+    }),
     rootDirectory: Nullable(Type.String({ description: 'Folder of the repository that is built; null: its root' })),
     installCommand: Nullable(Type.String({ description: 'null: by the lockfile' })),
     buildCommand: Nullable(Type.String({ description: 'null: by the build script, else by the framework' })),
@@ -90,7 +92,7 @@ const Command = Type.String({
   pattern: '^[^\\n\\r]+$',
   description: 'must be one line of shell',
 })
-const Branch = Type.String({ minLength: 1, maxLength: 255, description: 'Name of a branch' })
+const Branch = Type.String({ minLength: 1, maxLength: 255, description: 'Name of a branch; null: the default one' })
 const OrNull = <T extends ReturnType<typeof Type.String>>(schema: T) => Nullable(schema)
 
 const settingsFields = {

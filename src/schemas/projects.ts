@@ -54,7 +54,7 @@ const example = {
   region: 'local-1',
   productionUrl: 'http://hello.localhost:8080',
   settings: {
-    productionBranch: null,
+    productionBranch: 'main',
     rootDirectory: null,
     installCommand: null,
     buildCommand: null,
@@ -120,8 +120,7 @@ export const Project = Type.Object(
     defaultBranch: Nullable(
       Type.String({
         description:
-          'Default branch of the repository, as its host last named it, which is the production branch where ' +
-          '`settings.productionBranch` is null; null until a push or a deployment has asked for it',
+          'Default branch of the repository, as its host last named it; null until a push or a deployment has asked for it',
       }),
     ),
     takedown: Type.Optional(NullableNamed(TakedownNotice)),

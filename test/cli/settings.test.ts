@@ -90,7 +90,7 @@ test('that are wrong are refused by name, all at once, and change nothing', asyn
 
 test('are unset to what a new project has', async () => {
   const { body } = await api.call('POST', '/projects', { body: { name: 'fresh' } })
-  const keys = Object.keys(body.settings).filter((key) => key !== 'productionBranch')
+  const keys = Object.keys(body.settings)
   const reset = await run('unset', 'framework', ...keys)
   expect(reset, reset.stderr).toMatchObject({ code: 0, stderr: expect.stringContaining('Changed buildCommand.') })
   expect(await settings()).toEqual(body.settings)

@@ -2,7 +2,6 @@
 import { call, DeploymentState, Empty, Loaded, may, Panel, Table, Time, useDialog, useQuery } from '../kit/index.ts'
 import { Deploy } from './deploy.tsx'
 import { type Deployment, nameOf } from './deployment-table.tsx'
-import { productionBranchOf } from './production-branch.ts'
 import type { Project } from './project-type.ts'
 
 const looked = 100
@@ -40,7 +39,7 @@ export function Branches({ project }: { project: Project }) {
                     <a class="clip" href={`/projects/${project.name}/deployments?ref=${encodeURIComponent(ref)}`}>
                       <code>{ref}</code>
                     </a>
-                    {ref === productionBranchOf(project) && <div class="soft">Production branch</div>}
+                    {ref === project.settings.productionBranch && <div class="soft">Production branch</div>}
                   </>
                 ),
               },
@@ -97,7 +96,7 @@ function DeployBranch({ project, branch }: { project: Project; branch: string })
         of={deploying}
         project={project.name}
         branch={branch}
-        production={branch === productionBranchOf(project)}
+        production={branch === project.settings.productionBranch}
       />
     </>
   )

@@ -24,7 +24,6 @@ import {
 } from '../kit/index.ts'
 import { Ask } from './ask.tsx'
 import { Filter } from './filters.tsx'
-import { productionBranchOf } from './production-branch.ts'
 import type { Project } from './project-type.ts'
 
 type PushHook = Schemas['PushHook']
@@ -149,8 +148,7 @@ function Made({ project, hook, secret, refresh }: MadeProps) {
         </li>
         <li>{host.more}</li>
         <li>
-          Push to <code>{productionBranchOf(project) ?? 'the default branch'}</code>. The deployment appears here by
-          itself.
+          Push to <code>{project.settings.productionBranch}</code>. The deployment appears here by itself.
           {!project.settings.autoDeploy && (
             <>
               {' '}

@@ -17,7 +17,6 @@ import {
 } from '../kit/index.ts'
 import { deploymentColumns, nameOf } from './deployment-table.tsx'
 import { useProduction } from './production.ts'
-import { productionBranchOf } from './production-branch.ts'
 import type { Project } from './project-type.ts'
 import { TrafficPanel } from './traffic.tsx'
 
@@ -158,9 +157,8 @@ function Newest({ project }: { project: Project }) {
             empty={
               <Empty title="Never deployed">
                 <p>
-                  Deploy <code>{productionBranchOf(project) ?? 'the default branch'}</code> of{' '}
-                  <code>{project.repo}</code>, or <a href={`/projects/${project.name}/hook`}>set up the push hook</a>{' '}
-                  and push to it.
+                  Deploy <code>{project.settings.productionBranch}</code> of <code>{project.repo}</code>, or{' '}
+                  <a href={`/projects/${project.name}/hook`}>set up the push hook</a> and push to it.
                 </p>
               </Empty>
             }

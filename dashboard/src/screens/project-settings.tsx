@@ -129,7 +129,7 @@ function SettingsForm({ project }: { project: Project }) {
           <Field
             name="settings/productionBranch"
             label="Production branch"
-            value={settings.productionBranch ?? ''}
+            value={settings.productionBranch}
             hint="Left empty: the default branch of the repository."
             mono
           />

@@ -26,6 +26,9 @@ type Columns = Pick<Project, keyof SettingsRow>
 /** What the production branch is until a project that follows the default branch has learned it. */
 export const usualBranch = 'main'
 
+/** As a caller sets them: without a production branch of its own, a project follows the default branch. */
+type AllSettings = Omit<Settings, 'productionBranch'> & { productionBranch: string | null }
+
 export const defaultSettings = {
   productionBranch: null,
   rootDirectory: null,
@@ -44,11 +47,11 @@ export const defaultSettings = {
   skewProtection: false,
   watchPaths: [],
   crons: [],
-} satisfies Settings
+} satisfies AllSettings
 
 export function viewSettings(row: SettingsRow): Settings {
   return {
-    productionBranch: row.followsDefaultBranch ? null : row.productionBranch,
+    productionBranch: row.productionBranch,
     rootDirectory: row.rootDirectory,
     installCommand: row.installCommand,
     buildCommand: row.buildCommand,
@@ -69,7 +72,7 @@ export function viewSettings(row: SettingsRow): Settings {
 }
 
 /** Settings as the columns that keep them; the password of previews has its own rules. */
-export function columnsOf(settings: Settings): Omit<Columns, 'productionBranch'> & Partial<Columns>
+export function columnsOf(settings: AllSettings): Omit<Columns, 'productionBranch'> & Partial<Columns>
 export function columnsOf(settings: Static<typeof ChangeProjectSettings>): Partial<Columns>
 export function columnsOf(settings: Static<typeof ChangeProjectSettings>): Partial<Columns> {
   const { previewPassword: _, crons, spaFallback, productionBranch, ...columns } = settings

@@ -1,18 +1,17 @@
 // A push that deletes a branch: its builds end, and its previews go later. An old one that is sent again does nothing.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database.ts'
-import { isRefName, type Repositories } from '../../platform/repositories.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { isRefName } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { Push, PushResult as PushResultSchema } from '../../schemas/push-hooks.ts'
 import { type ClosedBranch, closeBranch, reopenBranch } from '../deployments/branches.ts'
+import { askTimeoutMs, type PlanOptions } from '../deployments/plans.ts'
 import { openAccess } from '../projects/repository-access.ts'
 
 type PushBody = Static<typeof Push>
 type PushResult = Static<typeof PushResultSchema>
 
 const zeros = /^0+$/
-const askTimeoutMs = 2_000
 
 export function deletesBranch({ deleted, after }: PushBody): boolean {
   return deleted === true || zeros.test(after)
@@ -31,7 +30,7 @@ function branchIn({ ref }: PushBody): string | null {
  */
 export async function isBackAgain(
   db: Db,
-  { repositories, vault }: { repositories: Repositories; vault: Vault },
+  { repositories, vault }: PlanOptions,
   projectId: string,
   push: PushBody,
 ): Promise<boolean> {

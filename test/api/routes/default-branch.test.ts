@@ -45,12 +45,12 @@ async function push(name: string, branch: string, after: string, repository: obj
 
 test('a repository that only has master is deployed without a word about branches', async () => {
   await newProject('old', ['master'])
-  expect(await project('old')).toMatchObject({ defaultBranch: null, settings: { productionBranch: null } })
+  expect(await project('old')).toMatchObject({ defaultBranch: null, settings: { productionBranch: 'main' } })
   expect(await deploy('old', { production: true })).toMatchObject({
     status: 201,
     body: { ref: 'master', warnings: [] },
   })
-  expect(await project('old')).toMatchObject({ defaultBranch: 'master', settings: { productionBranch: null } })
+  expect(await project('old')).toMatchObject({ defaultBranch: 'master', settings: { productionBranch: 'master' } })
 })
 
 test('a push to the default branch goes to production, any other one is a preview', async () => {
@@ -68,7 +68,7 @@ test('another default branch is followed by the next deployment, unless the proj
     api.call('PATCH', '/projects/moving', { body: { settings: { productionBranch } } })
   expect((await set('master')).body.settings.productionBranch).toBe('master')
   expect((await deploy('moving')).body.ref).toBe('master')
-  expect((await set(null)).body).toMatchObject({ defaultBranch: 'main', settings: { productionBranch: null } })
+  expect((await set(null)).body).toMatchObject({ defaultBranch: 'main', settings: { productionBranch: 'main' } })
   expect((await deploy('moving')).body.ref).toBe('main')
 })
 

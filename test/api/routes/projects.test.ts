@@ -22,7 +22,7 @@ describe('creating a project', () => {
     expect(body).toMatchObject({ name: 'site', framework: 'auto', repo: 'acme/site', region: 'local-1' })
     expect(body.productionUrl).toBe('http://site.localhost:8080')
     expect(body.settings).toEqual({
-      productionBranch: null,
+      productionBranch: 'main',
       rootDirectory: null,
       installCommand: null,
       buildCommand: null,
