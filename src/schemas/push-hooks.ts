@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, Nullable, NullableNamed, OptionalBody, Timestamp } from './common.ts'
 
-export const statusProviders = ['github', 'gitea'] as const
+export const statusProviders = ['github', 'gitea', 'gitlab'] as const
 
 const statusExample = {
   provider: 'github',
@@ -108,7 +108,9 @@ export const PutCommitStatusTarget = Body(
         maxLength: 500,
         // Parsers drop or rewrite these in silence; what is checked must be what is called.
         pattern: '^[^\\s\\u0000-\\u001f\\u007f\\\\?]+$',
-        description: 'must be an absolute https:// URL; for github, https://api.github.com if left out',
+        description:
+          'must be an absolute https:// URL; if left out, https://api.github.com for github and https://gitlab.com/api/v4 ' +
+          'for gitlab',
       }),
     ),
     token: Type.String({

@@ -214,7 +214,7 @@ function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
           call={({ provider, apiUrl, token = '' }) =>
             call('put', '/projects/{project}/hook/status', {
               params: path,
-              body: { provider: provider as 'github' | 'gitea', ...(apiUrl && { apiUrl }), token },
+              body: { provider: provider as 'github' | 'gitea' | 'gitlab', ...(apiUrl && { apiUrl }), token },
             })
           }
           submit={target ? 'Replace' : 'Post statuses'}
@@ -232,6 +232,7 @@ function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
               value={target?.provider ?? 'github'}
               options={[
                 { value: 'github', text: 'GitHub' },
+                { value: 'gitlab', text: 'GitLab' },
                 { value: 'gitea', text: 'Gitea or Forgejo' },
               ]}
             />

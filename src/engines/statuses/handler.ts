@@ -8,7 +8,7 @@ import type { Urls } from '../../platform/urls.ts'
 import { type DueStatus, findDueStatus, recordStatus } from '../../services/deployments/commit-statuses.ts'
 import type { TargetRules } from '../../services/webhooks/targets.ts'
 import { type HostAnswer, postJson, RefusedTarget } from './request.ts'
-import { statusHeaders, statusOf, statusUrl } from './status.ts'
+import { bodyOf, isStatusKept, statusHeaders, statusUrl } from './status.ts'
 
 export type StatusDeps = { db: Database; config: TargetRules & ReachOptions; urls: Urls; vault: Vault }
 
@@ -48,14 +48,14 @@ export function createStatusHandler({ db, config: rules, urls, vault }: StatusDe
     const headers = statusHeaders(due.provider, vault.open(due.token, placeOf.statusToken(due.projectId)).toString())
     let answer: HostAnswer
     try {
-      answer = await postJson(statusUrl(due), { headers, body: statusOf(urls, due), rules, reach, signal })
+      answer = await postJson(statusUrl(due), { headers, body: bodyOf(urls, due), rules, reach, signal })
     } catch (error) {
       if (!(error instanceof RefusedTarget)) throw error
       await recordStatus(db, due, `Not sent: ${error.message}`)
       return null
     }
     const { status } = answer
-    if (status >= 200 && status < 300) {
+    if ((status >= 200 && status < 300) || isStatusKept(due.provider, status, answer.text)) {
       await recordStatus(db, due, null)
       return null
     }

@@ -2,11 +2,21 @@
 import type { Urls } from '../../platform/urls.ts'
 import type { DueStatus } from '../../services/deployments/commit-statuses.ts'
 
+/** As GitHub, Gitea and Forgejo take it. */
 export type CommitStatus = {
   state: 'pending' | 'success' | 'failure' | 'error'
   target_url?: string
   description: string
   context: string
+}
+
+/** As GitLab takes it; `ref` tells it to which pipeline the status belongs. */
+export type PipelineStatus = {
+  state: 'pending' | 'running' | 'success' | 'failed' | 'canceled'
+  target_url?: string
+  description: string
+  name: string
+  ref?: string
 }
 
 // GitHub refuses longer ones.
@@ -58,13 +68,47 @@ export function statusOf(urls: Urls, due: DueStatus): CommitStatus {
   }
 }
 
+/** What is posted. */
+export function bodyOf(urls: Urls, due: DueStatus): CommitStatus | PipelineStatus {
+  const status = statusOf(urls, due)
+  if (due.provider !== 'gitlab') return status
+  const { state: _state, context, ...rest } = status
+  // Only of a push it is known that the ref is a branch.
+  return { ...rest, state: pipelineState(due), name: context, ...(due.source === 'push' && { ref: due.ref }) }
+}
+
+function pipelineState({ state, startedAt }: DueStatus): PipelineStatus['state'] {
+  switch (state) {
+    case 'BUILDING':
+      return startedAt ? 'running' : 'pending'
+    case 'READY':
+      return 'success'
+    case 'ERROR':
+      return 'failed'
+    case 'CANCELED':
+      return 'canceled'
+  }
+}
+
+/**
+ * Whether the host refuses a status because it has it already, or one that cannot follow: GitLab has a state machine, in
+ * which nothing goes from running to running, nor from success back to pending.
+ */
+export function isStatusKept(provider: DueStatus['provider'], status: number, text: string): boolean {
+  return provider === 'gitlab' && status === 400 && /Cannot transition status/.test(text)
+}
+
 export function statusUrl(due: DueStatus): string {
+  if (due.provider === 'gitlab') {
+    return `${due.apiUrl}/projects/${encodeURIComponent(due.repo)}/statuses/${due.commit}`
+  }
   return `${due.apiUrl}/repos/${due.repo}/statuses/${due.commit}`
 }
 
 export function statusHeaders(provider: DueStatus['provider'], token: string): Record<string, string> {
   const common = { 'user-agent': 'Berth', accept: 'application/json' }
   if (provider === 'gitea') return { ...common, authorization: `token ${token}` }
+  if (provider === 'gitlab') return { ...common, 'private-token': token }
   return {
     ...common,
     accept: 'application/vnd.github+json',

@@ -12,10 +12,26 @@ export async function queueStatus(db: Db, { id, projectId }: { id: string; proje
   if (due > 0) await enqueue(db, { kind: 'status', key: id, payload: { deploymentId: id } })
 }
 
+/** The same as its build begins, which GitLab alone shows. */
+export async function queueRunning(db: Db, { id, projectId }: { id: string; projectId: string }): Promise<void> {
+  const due = await db.pushHook.count({ where: { projectId, statusProvider: 'gitlab', statusToken: { not: null } } })
+  if (due > 0) await enqueue(db, { kind: 'status', key: id, payload: { deploymentId: id } })
+}
+
 export type DueStatus = Pick<Project, 'repo'> &
   Pick<
     Deployment,
-    'projectId' | 'commit' | 'production' | 'label' | 'errorCode' | 'errorMessage' | 'createdAt' | 'finishedAt'
+    | 'projectId'
+    | 'ref'
+    | 'commit'
+    | 'source'
+    | 'production'
+    | 'label'
+    | 'errorCode'
+    | 'errorMessage'
+    | 'createdAt'
+    | 'startedAt'
+    | 'finishedAt'
   > & {
     /** The name of the project. */
     project: string
@@ -37,19 +53,23 @@ export async function findDueStatus(db: Db, deploymentId: string): Promise<DueSt
   // Without a project it was deleted between the two statements that read them.
   const hook = found?.project?.pushHook
   if (!found || !hook?.statusToken) return null
-  const { projectId, commit, production, label, errorCode, errorMessage, createdAt, finishedAt, project } = found
+  const { projectId, ref, commit, source, production, label, errorCode, errorMessage, project } = found
+  const { createdAt, startedAt, finishedAt } = found
   const newer = await db.deployment.count({ where: { projectId, commit, production, id: { gt: deploymentId } } })
   return {
     projectId,
     project: project.name,
     repo: repositoryName(project.repo),
     state: found.state as DueStatus['state'],
+    ref,
     commit,
+    source,
     production,
     label,
     errorCode,
     errorMessage,
     createdAt,
+    startedAt,
     finishedAt,
     provider: hook.statusProvider as DueStatus['provider'],
     apiUrl: hook.statusApiUrl ?? '',

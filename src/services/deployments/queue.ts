@@ -2,6 +2,7 @@
 // that of the functions take_build and build_places of the database.
 import type { Deployment } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
+import { queueRunning } from './commit-statuses.ts'
 import { buildMinutesUsed, queuePlaces, unannouncedBuilds, writeFirstLines } from './queue-statements.ts'
 
 /** Places of those of the deployments that wait; 1 is next. */
@@ -12,10 +13,14 @@ export async function queuePositions(db: Db, deploymentIds: string[]): Promise<M
 }
 
 /** Records that the build begins; false if the deployment has ended meanwhile. */
-export async function startBuild(db: Db, { id, createdAt }: Pick<Deployment, 'id' | 'createdAt'>): Promise<boolean> {
+export async function startBuild(
+  db: Db,
+  { id, projectId, createdAt }: Pick<Deployment, 'id' | 'projectId' | 'createdAt'>,
+): Promise<boolean> {
   // By the clock of another machine it may have been made a moment later.
   const startedAt = new Date(Math.max(Date.now(), createdAt.getTime()))
   const started = await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data: { startedAt } })
+  if (started.count > 0) await queueRunning(db, { id, projectId })
   return started.count > 0
 }
 

@@ -126,14 +126,18 @@ export function apiUrlOf(
   rules: TargetRules,
   input: Pick<Static<typeof PutCommitStatusTarget>, 'provider' | 'apiUrl'>,
 ): string {
-  if (input.apiUrl === undefined && input.provider !== 'github') {
+  const { provider } = input
+  const usual = { github: 'https://api.github.com', gitlab: 'https://gitlab.com/api/v4', gitea: undefined }[provider]
+  const address = input.apiUrl ?? usual
+  if (address === undefined) {
     throw invalidField('#/apiUrl', 'required', 'is required for gitea, such as https://git.example.com/api/v1')
   }
-  const given = (input.apiUrl ?? 'https://api.github.com').replace(/\/+$/, '')
+  const given = address.replace(/\/+$/, '')
   const refusal = targetRefusal(given, rules)
   if (refusal) throw invalidField('#/apiUrl', 'bad_url', refusal)
-  // Gitea and Forgejo have their API at one place, so the address of the instance will do.
-  return input.provider === 'gitea' && !given.endsWith('/api/v1') ? `${given}/api/v1` : given
+  // GitLab, Gitea and Forgejo have their API at one place, so the address of the instance will do.
+  const place = { github: '', gitlab: '/api/v4', gitea: '/api/v1' }[provider]
+  return given.endsWith(place) ? given : `${given}${place}`
 }
 
 /** The token is always sent along: nobody can turn a token that is stored here to another address. */

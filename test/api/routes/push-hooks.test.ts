@@ -532,6 +532,12 @@ describe('the hook itself', () => {
     const gitea = { provider: 'gitea', apiUrl: 'https://git.example.com/', token: 'x' }
     const changed = await api.call('PUT', path, { body: gitea })
     expect(changed.body.commitStatus.apiUrl).toBe('https://git.example.com/api/v1')
+    const { body: usual } = await api.call('PUT', path, { body: { provider: 'gitlab', token: 'x' } })
+    expect(usual.commitStatus).toMatchObject({ provider: 'gitlab', apiUrl: 'https://gitlab.com/api/v4' })
+    for (const apiUrl of ['https://gitlab.example.com/', 'https://gitlab.example.com/api/v4']) {
+      const { body } = await api.call('PUT', path, { body: { provider: 'gitlab', apiUrl, token: 'x' } })
+      expect(body.commitStatus.apiUrl).toBe('https://gitlab.example.com/api/v4')
+    }
     expect((await api.call('DELETE', path)).status).toBe(204)
     expect((await api.call('DELETE', path)).status).toBe(404)
   })
@@ -543,7 +549,8 @@ describe('the hook itself', () => {
     [{ provider: 'github', apiUrl: 'ftp://example.com', token: 'x' }, 'bad_url'],
     [{ provider: 'github', apiUrl: 'https://example.com/?x=', token: 'x' }, 'bad_format'],
     [{ provider: 'github', token: 'two words' }, 'bad_format'],
-    [{ provider: 'gitlab', token: 'x' }, 'not_allowed'],
+    [{ provider: 'gitlab', apiUrl: 'http://192.168.0.1', token: 'x' }, 'bad_url'],
+    [{ provider: 'bitbucket', token: 'x' }, 'not_allowed'],
   ])('refuses statuses to %j', async (body, code) => {
     const answer = await api.call('PUT', `/projects/${shared.name}/hook/status`, { body })
     expect(answer.status).toBe(422)
