@@ -3,8 +3,8 @@ import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Db } from '../../platform/database.ts'
 import { repositoryName } from '../../platform/repository-address.ts'
+import type { deploymentStates } from '../../schemas/deployments.ts'
 import type { PushHookView } from '../pushes/push-hooks.ts'
-import type { DeploymentView } from './deployments.ts'
 
 /** Queues the status job of a deployment that changed, if its project posts commit statuses. */
 export async function queueStatus(db: Db, { id, projectId }: { id: string; projectId: string }): Promise<void> {
@@ -35,7 +35,7 @@ export type DueStatus = Pick<Project, 'repo'> &
   > & {
     /** The name of the project. */
     project: string
-    state: DeploymentView['state']
+    state: (typeof deploymentStates)[number]
     provider: NonNullable<PushHookView['commitStatus']>['provider']
     apiUrl: string
     /** Sealed. */
