@@ -88,6 +88,9 @@ function fill(sizes: Sizes): string[] {
        '\\x00', now(), now() FROM generate_series(1, ${20 + accounts}) i`,
     `INSERT INTO deploy_hook (id, project_id, name, hash, created_at)
      SELECT ${id('dhk', 'i')}, ${project}, 'cms', decode(md5(i::text), 'hex'), now() FROM ${rows(sizes.tokens)}`,
+    `INSERT INTO pull_request (project_id, number, ref, title, branch, from_fork, commit, state, created_at, updated_at)
+     SELECT ${project}, i, 'refs/pull/' || i || '/head', 'Fix ' || i, 'fix', true, md5(i::text) || '00000000', 'OPEN', now(), now()
+     FROM ${rows(sizes.tokens)}`,
     `INSERT INTO cron (id, project_id, path, schedule, next_at, created_at)
      SELECT ${id('crn', 'i')}, ${id('prj', `1 + i % ${projects}`)}, '/' || i, '* * * * *', now(), now()
      FROM generate_series(1, 200) i`,
@@ -147,6 +150,7 @@ export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
       '/dns/{domain}/rrsets': zone,
       '/dns/{domain}/keys': zone,
       '/projects/{project}/deploy-hooks': numbered('prj', 1),
+      '/projects/{project}/pull-requests': numbered('prj', 1),
       '/projects/{project}/production': numbered('prj', 1),
       '/projects/{project}/crons/{id}/runs': `${numbered('prj', 2)} ${numbered('crn', 1)}`,
     },

@@ -58,6 +58,7 @@ import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { productionRoutes } from './routes/production.ts'
 import { projectRoutes } from './routes/projects.ts'
+import { pullRequestRoutes } from './routes/pull-requests.ts'
 import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
 import { redeploymentRoutes } from './routes/redeployments.ts'
 import { repositoryAccessRoutes } from './routes/repository-access.ts'
@@ -88,6 +89,7 @@ const apiRoutes = [
   projectRoutes,
   pushHookRoutes,
   deployHookRoutes,
+  pullRequestRoutes,
   cronRoutes,
   repositoryAccessRoutes,
   oidcTrustRoutes,

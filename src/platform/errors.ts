@@ -198,6 +198,27 @@ export const faults = {
     cause: 'A deployment cannot be deleted while the project’s production address serves it.',
     cure: 'Promote another deployment first.',
   },
+  deployment_untrusted: {
+    title: 'The deployment comes from a fork',
+    cause:
+      'The commit was approved for a preview without the variables of the project. Such a deployment never becomes production.',
+    cure: 'Merge the request, and deploy the branch that it was merged into.',
+  },
+  pull_request_changed: {
+    title: 'The pull request has a newer commit',
+    cause: '`commit` is no longer the newest commit of the request.',
+    cure: 'Look at the newer commit, then approve that one.',
+  },
+  pull_request_closed: {
+    title: 'The pull request is closed',
+    cause: 'Only a commit of an open request is built.',
+    cure: 'Reopen the request at the repository host.',
+  },
+  approval_not_needed: {
+    title: 'The pull request needs no approval',
+    cause: 'The request comes from a branch of the project’s own repository, which is deployed without one.',
+    cure: 'Push to the branch, or deploy it by `POST /deployments`.',
+  },
   deployment_building: {
     title: 'The deployment is still BUILDING',
     cause: 'A deployment cannot be deleted while it is being built.',

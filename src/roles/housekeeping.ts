@@ -21,6 +21,7 @@ import { forgetOldMails } from '../services/mail/outbox.ts'
 import { forgetLostNodes } from '../services/nodes/nodes.ts'
 import { forgetOldExchanges } from '../services/oidc/oidc.ts'
 import { forgetEndedSignIns } from '../services/people/sweep.ts'
+import { forgetOldPullRequests } from '../services/pushes/pull-requests.ts'
 import { forgetOldPushes } from '../services/pushes/pushes.ts'
 import { forgetEndedTokens } from '../services/tokens/tokens.ts'
 import { forgetOldTraffic } from '../services/traffic/retention.ts'
@@ -55,6 +56,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
     oidc_exchanges: (signal) => forgetOldExchanges(db, signal),
     pushes: (signal) => forgetOldPushes(db, signal),
+    pull_requests: (signal) => forgetOldPullRequests(db, signal),
     cron_runs: (signal) => forgetOldRuns(db, signal),
     uploads: (signal) => forgetOldUploads(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),

@@ -19,6 +19,7 @@ import * as people from './people.ts'
 import * as production from './production.ts'
 import * as projectSettings from './project-settings.ts'
 import * as projects from './projects.ts'
+import * as pullRequests from './pull-requests.ts'
 import * as pushHooks from './push-hooks.ts'
 import * as repositoryAccess from './repository-access.ts'
 import * as rrsets from './rrsets.ts'
@@ -56,7 +57,7 @@ const files = [
     projectSettings,
     projects,
   ],
-  ...[people, pushHooks, repositoryAccess, rrsets, runtimeLogs, search, secondaries],
+  ...[people, pullRequests, pushHooks, repositoryAccess, rrsets, runtimeLogs, search, secondaries],
   ...[takedowns, tickets, tokens, traffic, uploads, webhooks, zonePrimaries, zones],
 ]
 

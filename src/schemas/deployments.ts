@@ -18,7 +18,7 @@ import {
 import { DeploymentSource, DeploymentUploads } from './uploads.ts'
 
 export const deploymentStates = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
-export const deploymentSources = ['api', 'push', 'promote', 'upload', 'hook'] as const
+export const deploymentSources = ['api', 'push', 'promote', 'upload', 'hook', 'pull_request'] as const
 
 /** How a build fails. */
 export const failureCodes = [
@@ -201,6 +201,10 @@ export const Deployment = Type.Object(
         'What the project asked for and the deployment does not do; also in its log. Until it has ended, only what kept ' +
         'it from being looked up: repository_unreachable',
     }),
+    untrusted: Type.Boolean({
+      description:
+        'Built from a fork, by an approval of its commit: no variable of the project was there, and it is never production',
+    }),
     uploads: Type.Optional(Named(DeploymentUploads)),
   },
   {
@@ -233,6 +237,7 @@ export const Deployment = Type.Object(
         steps: [],
         detected: null,
         warnings: [],
+        untrusted: false,
       },
     ],
   },

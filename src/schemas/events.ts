@@ -19,6 +19,7 @@ export const eventGroups = [
   },
   { name: 'ProjectEvent', data: 'Project', types: ['project.created', 'project.updated', 'project.deleted'] },
   { name: 'PushEvent', data: 'SkippedPush', types: ['push.skipped'] },
+  { name: 'PullRequestEvent', data: 'PullRequest', types: ['pull_request.approved'] },
   {
     name: 'DomainEvent',
     data: 'Domain',

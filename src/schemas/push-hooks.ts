@@ -188,6 +188,9 @@ export const pushReasons = [
   'auto_deploy_off',
   'paths_unchanged',
   'commit_not_found',
+  'approval_needed',
+  'pull_request_closed',
+  'pull_request_outdated',
   'quota_exceeded',
 ] as const
 

@@ -32,6 +32,8 @@ let serial = 0
 const unique = (prefix: string) => `${prefix}-${String(++serial).padStart(4, '0')}`
 
 const sharedRepository = 'test/shared'
+// The one of the example.
+const forkCommit = '4f2a9c1d0e5b6a7988c7d6e5f4a3b2c1d0e9f8a7'
 
 async function makeDomain({ owner, post, operation, api }: Context): Promise<string> {
   const { name } = await post('/domains', { project: owner.project, name: `${unique('d')}.example.test` })
@@ -126,6 +128,21 @@ const makers: Record<string, (context: Context) => Promise<string>> = {
     (await post(`/dns/${values[0]}/records`, { type: 'TXT', name: unique('r'), value: 'hello' })).name,
   // The type, behind the name of a set.
   '{name}': async () => 'TXT',
+  'pull-requests': async ({ api, values }) => {
+    const project = await api.db.project.findFirstOrThrow({ where: { name: values[0]! } })
+    const at = new Date()
+    const row = {
+      number: ++serial,
+      ref: 'refs/pull/7/head',
+      title: 'x',
+      branch: 'x',
+      commit: forkCommit,
+      state: 'OPEN',
+    }
+    const times = { createdAt: at, updatedAt: at }
+    await api.db.pullRequest.create({ data: { ...row, ...times, projectId: project.id, fromFork: true } })
+    return String(row.number)
+  },
   keys: async ({ values, post }) => (await post(`/dns/${values[0]}/keys`, { name: unique('k') })).id,
   tickets: async ({ post }) => (await post('/tickets', { subject: 'a question', message: 'an answer?' })).id,
   members: async ({ api, owner }) => {

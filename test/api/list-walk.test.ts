@@ -37,6 +37,7 @@ const emptied = [
     'dns_key',
     'cron_run',
     'deploy_hook',
+    'pull_request',
     'production',
     'delivery',
     'ticket_message',

@@ -127,6 +127,7 @@ const sources = {
   promote: 'promoted from a preview',
   upload: 'by an upload',
   hook: 'by a hook',
+  pull_request: 'by a pull request',
 }
 
 /** "11 s so far, usually 14 s" of the whole build. */

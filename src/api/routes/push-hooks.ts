@@ -22,6 +22,8 @@ import {
   putCommitStatusTarget,
 } from '../../services/pushes/push-hooks.ts'
 import { createPushGate, expectSigned, takePush } from '../../services/pushes/pushes.ts'
+import { takeRequest } from '../../services/pushes/received-requests.ts'
+import { readRequestEvent } from '../../services/pushes/request-events.ts'
 import { deliveryOfPush, eventOfPush, payloadOfForm } from '../../services/pushes/signatures.ts'
 import type { Deps } from '../deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
@@ -174,6 +176,8 @@ function payloadOf(request: FastifyRequest, raw: Buffer): Buffer {
 /** The only route without a token: a push is verified by its signature before it is parsed. */
 export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app, { deps }) => {
   const { db, urls, config, vault, repositories, sharedLimits: limits } = deps
+  const keepHours = config.retention.deletedBranchHours
+  const options = { urls, repositories, vault, region: config.region, keepHours }
   const admit = createPushGate(db, vault)
   const pushesPerProject = createRateLimit(pushesPerMinute, limits && { limits, kind: 'push' })
   shedLoad(app, Math.min(config.maxInFlight, maxInFlight))
@@ -221,8 +225,9 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
           '(`X-Gitea-Signature`, `X-Forgejo-Signature`), as JSON or as a form. A push to the production branch is ' +
           'deployed to production, one to another branch as a preview; earlier pushes to the branch that still build ' +
           'are canceled, unless it names a commit that the repository does not have. One that deletes a branch cancels all ' +
-          'of its builds, and its previews are deleted some time after, unless it is pushed again. Tags and other events ' +
-          'make nothing, nor does what was taken within a week.',
+          'of its builds, and its previews are deleted some time after, unless it is pushed again. A pull or merge request ' +
+          'from the same repository is deployed as a preview of its branch, one from a fork only once its commit is ' +
+          'approved. Tags and other events make nothing, nor does what was taken within a week.',
         params: PushParams,
         body: Push,
         response: { 200: Named(PushResult), 202: Named(PushResult) },
@@ -242,20 +247,28 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
           const detail = 'Berth hears you. The next push is deployed.'
           return reply.code(200).send({ deployment: null, reason: 'ping', detail })
         }
-        if (event !== 'push') {
-          const detail = `Only pushes are deployed, not the event ${event.other}.`
+        if (typeof event === 'object') {
+          const detail = `Only pushes and pull requests are deployed, not the event ${event.other}.`
           return reply.code(202).send({ deployment: null, reason: 'other_event', detail })
         }
         const { exceeded, resetSeconds } = await pushesPerProject.take(project)
         if (exceeded) throw tooManyPushes(resetSeconds)
+        if (event === 'pull_request') {
+          // Each host has a form of its own, which is not that of a push.
+          const received = {
+            event: readRequestEvent(readJson(text)),
+            text,
+            deliveryId: deliveryOfPush(request.headers),
+          }
+          return reply.code(202).send(await takeRequest(db, options, request.actor, received))
+        }
         request.rawBody = text
         request.body = readJson(text) as never
       },
     },
     async (request, reply) => {
       reply.code(202)
-      const keepHours = config.retention.deletedBranchHours
-      return takePush(db, { urls, repositories, vault, region: config.region, keepHours }, request.actor, {
+      return takePush(db, options, request.actor, {
         push: request.body,
         text: request.rawBody!,
         deliveryId: deliveryOfPush(request.headers),

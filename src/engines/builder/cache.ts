@@ -1,4 +1,4 @@
-// The build caches of a project, separated by trust: one for production, and one for each branch.
+// The build caches of a project, separated by trust: one for production, one for each branch, and one for each request of a fork.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -87,8 +87,10 @@ const removed = '.removed-'
 const longestWaitMs = 15_000
 
 export function openCaches(root: string, mostMb: number): Caches {
-  const ownSlot = ({ production, ref }: Build) =>
-    production ? 'production' : `branch-${createHash('sha256').update(ref).digest('hex').slice(0, 16)}`
+  const ownSlot = ({ production, untrusted, ref }: Build) =>
+    production
+      ? 'production'
+      : `${untrusted ? 'fork' : 'branch'}-${createHash('sha256').update(ref).digest('hex').slice(0, 16)}`
   const slotOf = (build: Build, slot = ownSlot(build)) => join(root, build.projectId, slot)
 
   const beingSaved = new Map<string, Promise<void>>()
@@ -165,7 +167,8 @@ export function openCaches(root: string, mostMb: number): Caches {
   return {
     async take(build, to) {
       const own = await takeSlot(slotOf(build), to)
-      if (own || build.production) return own && { note: own, own: true }
+      // What production has cached may hold values of its variables.
+      if (own || build.production || build.untrusted) return own && { note: own, own: true }
       const borrowed = await takeSlot(slotOf(build, 'production'), to)
       return borrowed && { note: borrowed, own: false }
     },

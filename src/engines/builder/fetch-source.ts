@@ -45,6 +45,8 @@ async function fetchFrom({ tools, build, directory, deadline, log, signal }: Tas
     urlTemplate: remote.own ? config.gitUrlTemplate : remote.url,
     remote,
     commit: build.commit,
+    ref: build.ref.startsWith('refs/') ? build.ref : undefined,
+    untrusted: build.untrusted,
     directory: join(directory, 'git'),
     searchPath: config.searchPath,
     signal: fetching,

@@ -23,6 +23,10 @@ export type SourceOptions = {
   /** How the host is reached; default: without any access. */
   remote?: Pick<GitRemote, 'protocols' | 'settings' | 'environment' | 'own' | 'hasAccess'>
   commit: string
+  /** Where the commit is, if no branch leads to it: refs/pull/7/head. */
+  ref?: string | undefined
+  /** A fork wrote what is fetched. */
+  untrusted?: boolean
   /** Will be created. */
   directory: string
   searchPath: string
@@ -71,10 +75,10 @@ export async function resolveCommit(
 }
 
 export async function openSource(options: SourceOptions, log: BuildLog): Promise<Source> {
-  const { url, commit, directory, searchPath, signal, remote } = options
+  const { url, commit, ref, directory, searchPath, signal, remote } = options
   const git: GitOptions = { directory, searchPath, signal, local: url.startsWith('/') }
   await makeBareRepository(directory)
-  await fetchCommit(git, { url, commit, remote }, log)
+  await fetchCommit(git, { url, commit, ref, remote }, log)
   // Started while the tree is listed.
   const entries = new Map<string, TreeEntry>()
   const source = sourceOf(git, commit, entries)
@@ -129,7 +133,7 @@ async function messageOf(git: GitOptions, commit: string): Promise<string> {
 
 /** Adds the files of the commit and, recursively, of its submodules, which it fetches. */
 async function listAll(
-  { url, commit, urlTemplate, remote }: SourceOptions,
+  { url, commit, urlTemplate, remote, untrusted }: SourceOptions,
   git: GitOptions,
   entries: Map<string, TreeEntry>,
   log: BuildLog,
@@ -140,6 +144,7 @@ async function listAll(
     const prefix = module.path === '' ? '' : `${module.path}/`
     const links = await listTree(git, module, entries)
     if (links.length === 0) continue
+    if (untrusted && remote?.hasAccess) throw submodulesOfFork()
     const urls = await submoduleUrls(git, module.commit)
     for (const { path: linkPath, commit } of links) {
       const path = prefix + linkPath
@@ -158,9 +163,9 @@ async function listAll(
   return submodules
 }
 
-type Wanted = { url: string; commit: string; remote: SourceOptions['remote']; what?: string }
+type Wanted = { url: string; commit: string; ref?: string | undefined; remote: SourceOptions['remote']; what?: string }
 
-async function fetchCommit(git: GitOptions, { url, commit, remote, what }: Wanted, log: BuildLog): Promise<void> {
+async function fetchCommit(git: GitOptions, { url, commit, ref, remote, what }: Wanted, log: BuildLog): Promise<void> {
   const source = git.local ? `file://${url}` : url
   const fetch = (...args: string[]) => runGit(['fetch', '-q', ...args], git, log, remote)
   const first = await fetch('--depth', '1', '--no-tags', source, commit)
@@ -170,13 +175,21 @@ async function fetchCommit(git: GitOptions, { url, commit, remote, what }: Wante
   if (refusal && refusal !== 'unreachable') throw refusedBy(what ?? url, refusal)
   if (!git.local && !what && isUnreachable(first.said)) throw new HostUnreachable(hostIn(url))
   // A host may refuse to serve a commit by its hash; then the whole history is fetched.
-  const { ok } = await fetch('--tags', source, '+refs/heads/*:refs/remotes/origin/*')
+  const more = ref ? [`+${ref}:refs/remotes/request`] : []
+  const { ok } = await fetch('--tags', source, '+refs/heads/*:refs/remotes/origin/*', ...more)
   git.signal.throwIfAborted()
   if (!ok) throw new BuildFailure('clone_failed', `The ${what ?? 'repository'} could not be cloned; the log tells why.`)
 }
 
 /** `url` may be in a form of the operator's own. */
 const hostIn = (url: string) => (URL.canParse(url) ? new URL(url).host : 'the repository host')
+
+/** The access of the project may read other repositories, which the author of the fork may not. */
+const submodulesOfFork = () =>
+  new BuildFailure(
+    'clone_failed',
+    'The commit has submodules. Those of a fork are not fetched with the access of the project, which may reach further than its author.',
+  )
 
 const tooMany = (what: string) => new BuildFailure('clone_failed', `The repository has more than ${what}.`)
 

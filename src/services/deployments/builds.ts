@@ -20,6 +20,7 @@ const ofDeployment = {
   source: true,
   createdAt: true,
   startCommand: true,
+  untrusted: true,
 } as const
 
 const ofProject = {
@@ -104,8 +105,12 @@ export async function setDetected(
   await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data: { startCommand, detected } })
 }
 
-/** The project's variables for a build, opened. A value of its own target goes before that of all. */
+/**
+ * The project's variables for a build and its server, opened; none where a fork wrote what runs. A value of its own target
+ * goes before that of all.
+ */
 export async function openVariables(db: Db, vault: Vault, build: Build): Promise<Record<string, string>> {
+  if (build.untrusted) return {}
   const found = await db.variable.findMany({
     where: { projectId: build.projectId, target: { in: ['all', build.production ? 'production' : 'preview'] } },
     // `all` is the first by name, so that the other one replaces it.

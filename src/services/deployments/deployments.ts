@@ -63,6 +63,7 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
     steps: (row.steps as DeploymentView['steps'] | null) ?? [],
     detected: row.detected as DeploymentView['detected'],
     warnings: (row.warnings as DeploymentView['warnings'] | null) ?? [],
+    untrusted: row.untrusted,
   }
 }
 
@@ -126,6 +127,8 @@ export type DeploymentPlan = {
   source: DeploymentView['source']
   /** Its build is queued later, when its files have come. Default: false. */
   waits?: boolean
+  /** Comes from a fork: its build and its server get no variable. Default: false. */
+  untrusted?: boolean
   /** What is known to be wrong before it is built. */
   warnings?: DeploymentView['warnings']
 }
@@ -159,7 +162,7 @@ async function insertDeployment(
   actor: Actor,
   plan: DeploymentPlan & Pick<Deployment, 'branchLabel'>,
 ): Promise<DeploymentView> {
-  const { project, waits = false, warnings = [], ...planned } = plan
+  const { project, waits = false, warnings = [], untrusted = false, ...planned } = plan
   const id = newId('dpl')
   const row: DeploymentRow = {
     ...planned,
@@ -185,6 +188,7 @@ async function insertDeployment(
     steps: null,
     detected: null,
     warnings: warnings.length > 0 ? warnings : null,
+    untrusted,
   }
   const view = viewDeployment(urls, row)
   const made = await createDeploymentRow(db, {

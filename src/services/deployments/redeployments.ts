@@ -15,20 +15,22 @@ export async function planRedeployment(
   actor: Actor,
   { id, region, production }: Redeployment,
 ): Promise<DeploymentPlan | UploadPlan> {
-  const { projectId, ref, branchLabel, commit, source, production: before } = await findDeployment(db, actor, id)
+  const found = await findDeployment(db, actor, id)
+  const { projectId, ref, branchLabel, commit, source, untrusted, production: before } = found
   const project = await findProjectToDeploy(db, actor, projectId)
+  if (untrusted && production) throw new Fault('deployment_untrusted')
   const planned = { project, region, production: production ?? before }
   if (source === 'upload') {
-    const found = await db.deploymentSource.findFirst({
+    const upload = await db.deploymentSource.findFirst({
       where: { deploymentId: id, accountId: actor.accountId },
       select: { prebuilt: true },
     })
-    const files = found && (await readUploaded(db, id))
+    const files = upload && (await readUploaded(db, id))
     if (!files) throw new Fault('source_incomplete', `Some files of ${id} are missing. Upload them again.`)
     await requireWithin(db, actor.accountId, 'sourceFiles', files.length)
     await checkTree(db, actor.accountId, files)
-    return { ...planned, files, prebuilt: found.prebuilt }
+    return { ...planned, files, prebuilt: upload.prebuilt }
   }
   if (project.repo === '') throw new Fault('project_without_repository', `${project.name} has no repository to build.`)
-  return { ...planned, ref, isBranch: branchLabel !== null, commit, source: 'api' }
+  return { ...planned, ref, isBranch: branchLabel !== null, commit, source: 'api', untrusted }
 }

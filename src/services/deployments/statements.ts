@@ -63,15 +63,16 @@ export const createDeploymentRow = statement('deployments.create', {
     createdAt: timestamptz(),
     queued: boolean(),
     warnings: optional(jsonb<object[]>()),
+    untrusted: boolean(),
     ...eventIn,
   },
   out: { id: text() },
   sql: (p) => `
     WITH made AS (
       INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, branch_label, region,
-        source, created_at, warnings)
+        source, created_at, warnings, untrusted)
       SELECT ${p.id}, ${p.accountId}, p.id, ${p.state}, ${p.ref}, ${p.commit}, ${p.production}, ${p.label},
-        ${p.branchLabel}, ${p.region}, ${p.source}, ${p.createdAt}, ${p.warnings}
+        ${p.branchLabel}, ${p.region}, ${p.source}, ${p.createdAt}, ${p.warnings}, ${p.untrusted}
       FROM project p JOIN account a ON a.id = p.account_id
       WHERE p.id = ${p.projectId} AND a.suspended_at IS NULL FOR KEY SHARE OF p
       RETURNING id, account_id, project_id, production),
@@ -117,6 +118,7 @@ export const readDeployment = statement('deployments.find', {
     steps: optional(jsonb<{ name: string; durationMs: number }[]>()),
     detected: optional(jsonb<Static<typeof DetectedFramework>>()),
     warnings: optional(jsonb<{ code: string; message: string; file?: string; line?: number }[]>()),
+    untrusted: boolean(),
     current: boolean(),
     pinned: optional(text()),
   },
@@ -125,7 +127,7 @@ export const readDeployment = statement('deployments.find', {
       d.production, d.label, d.branch_label AS "branchLabel", d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
       d.error_excerpt AS "errorExcerpt", d.error_log_line AS "errorLogLine",
       d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
-      d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps, d.detected, d.warnings,
+      d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps, d.detected, d.warnings, d.untrusted,
       p.current_deployment_id IS NOT DISTINCT FROM d.id AS current, p.pinned_deployment_id AS pinned
     FROM deployment d JOIN project p ON p.id = d.project_id
     WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}`,
@@ -154,16 +156,16 @@ export const shareProjectOf = statement('deployments.shareProject', {
 })
 
 /**
- * Locks the deployments of a branch that pushes made and that still build; those that are locked are left out.
+ * Locks the deployments of a branch that these sources made and that still build; those that are locked are left out.
  * `before`: only those that are older than this one; null for all.
  */
 export const lockSuperseded = statement('deployments.lockSuperseded', {
   reason: 'not in Prisma',
-  in: { projectId: text(), ref: text(), before: optional(text()) },
+  in: { projectId: text(), ref: text(), before: optional(text()), sources: textArray() },
   out: { id: text() },
   sql: (p) => `
     SELECT id FROM deployment
-    WHERE project_id = ${p.projectId} AND ref = ${p.ref} AND source = 'push' AND state = 'BUILDING'
+    WHERE project_id = ${p.projectId} AND ref = ${p.ref} AND source = ANY(${p.sources}) AND state = 'BUILDING'
       AND (${p.before} IS NULL OR id < ${p.before})
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
 })

@@ -4,16 +4,21 @@ import type { Urls } from '../../platform/urls.ts'
 import { lockSuperseded, shareProjectOf } from './statements.ts'
 import { finishDeployment } from './states.ts'
 
-type Superseding = { projectId: string; ref: string; before: string | null }
+type Superseding = { projectId: string; ref: string; before: string | null; sources?: readonly ByHost[] }
+
+/** Deployments that a repository host asked for. */
+type ByHost = 'push' | 'pull_request'
+const byHost: readonly ByHost[] = ['push', 'pull_request']
 
 /**
- * Ends the builds of pushes to the branch, or those before one; what a caller of the API asked for is left alone. One
+ * Ends the builds of pushes to the branch and of its pull requests, or those before one; what a caller of the API asked
+ * for is left alone. One
  * that somebody has locked is ending this very moment: waiting for it, with the project locked, could be waiting for
  * each other. `db` is the handle of a transaction that keeps the project.
  */
 export async function supersede(db: Db, urls: Urls, superseding: Superseding): Promise<string[]> {
   const canceled: string[] = []
-  for (const { id } of await lockSuperseded(db, superseding)) {
+  for (const { id } of await lockSuperseded(db, { sources: byHost, ...superseding })) {
     if (await finishDeployment(db, urls, id, { to: 'CANCELED', by: 'system' })) canceled.push(id)
   }
   return canceled
@@ -23,7 +28,7 @@ type Fetched = { id: string; projectId: string; ref: string; source: string }
 
 /** Called once the commit of a push is there: before that, the push may name one that never existed. */
 export async function supersedeBy(db: Db, urls: Urls, { id, projectId, ref, source }: Fetched): Promise<void> {
-  if (source !== 'push') return
+  if (!byHost.some((one) => one === source)) return
   await inTransaction(db, async (db) => {
     await shareProjectOf(db, { id })
     await supersede(db, urls, { projectId, ref, before: id })

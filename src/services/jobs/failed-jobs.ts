@@ -69,7 +69,7 @@ export async function retryFailedJob(db: Db, urls: Urls, id: string): Promise<Fa
 async function deployAgain(db: Db, urls: Urls, id: string): Promise<string | null> {
   const failed = await db.deployment.findUnique({ where: { id }, include: withProject })
   if (failed?.state !== 'ERROR') return null
-  const { accountId, projectId, ref, branchLabel, commit, production, region, source } = failed
+  const { accountId, projectId, ref, branchLabel, commit, production, region, source, untrusted } = failed
   const newer = await db.deployment.findFirst({ where: { projectId, ref, production, id: { gt: id } } })
   if (newer) {
     const detail = `The deployment ${id} failed, and ${newer.id} is a newer one of the same project and ref: discard the job.`
@@ -77,7 +77,7 @@ async function deployAgain(db: Db, urls: Urls, id: string): Promise<string | nul
   }
   const actor = { accountId, tokenId: 'system', scopes: [], projectIds: null }
   const isBranch = branchLabel !== null
-  const plan = { ref, isBranch, commit, production, region, source: source as DeploymentView['source'] }
+  const plan = { ref, isBranch, commit, production, region, source: source as DeploymentView['source'], untrusted }
   const { name, pinnedDeploymentId } = failed.project
   const project = { id: projectId, name, pinnedDeploymentId }
   const made = await createDeployment(db, urls, actor, { ...plan, project })

@@ -80,7 +80,8 @@ export async function takeUndeployed(
   return { ...result, detail: [result.detail, ...effectsOf(closed, keepHours)].join(' ') }
 }
 
-function effectsOf({ canceled, previews }: ClosedBranch, keepHours: number | null): string[] {
+/** What the host is told of it. */
+export function effectsOf({ canceled, previews }: ClosedBranch, keepHours: number | null): string[] {
   const builds = `${canceled} ${canceled === 1 ? 'build was' : 'builds were'} canceled`
   const later = `previews are deleted in ${keepHours} ${keepHours === 1 ? 'hour' : 'hours'}.`
   if (previews === 0 || keepHours === null) return canceled > 0 ? [`${builds}.`] : []

@@ -111,7 +111,7 @@ export async function takePush(
   }
 }
 
-const unasked: PushCheck = { commit: 'unknown', isReached: true, defaultBranch: null }
+export const unasked: PushCheck = { commit: 'unknown', isReached: true, defaultBranch: null }
 
 /** What the repository says of the push, asked before the transaction, and not at all of one that makes no deployment. */
 async function checkPush(db: Db, { repositories, vault }: PushOptions, actor: Actor, push: Push): Promise<PushCheck> {
@@ -172,22 +172,42 @@ async function deployPush(
       if (!known) await noteSkip(db, actor, project, { ...row, detail: skipped.detail })
       return skipped
     }
+    const production = branch === project.productionBranch
+    const byRequest = production ? null : await deployedByRequest(db, projectId, branch, push.after)
+    const now = new Date()
+    const note = async (deploymentId: string) => {
+      // One that was skipped, and is built now that other paths are watched.
+      if (known) await db.push.delete({ where: { projectId_delivery: { projectId, delivery: known.delivery } } })
+      await db.push.create({ data: { ...row, deploymentId, createdAt: now } })
+      await db.pushHook.update({ where: { projectId }, data: { lastPushAt: now } })
+    }
+    if (byRequest !== null) {
+      await note(byRequest)
+      const detail = `Its pull request came first: ${byRequest} is the deployment of this commit.`
+      return { deployment: byRequest, reason: 'already_deployed', detail }
+    }
     // A commit that nobody has seen yet ends no build: see `supersedeBy`.
     const ends = check.commit === 'present'
     const superseded = ends ? await supersede(db, urls, { projectId, ref: branch, before: null }) : []
-    const production = branch === project.productionBranch
     const warnings = check.isReached ? [] : [unreachableWarning(repositories, project.repo)]
     const plan = { project, ref: branch, commit: push.after, production, region, source: 'push', warnings } as const
     const { id } = await createDeployment(db, urls, actor, plan)
-    const now = new Date()
-    // One that was skipped, and is built now that other paths are watched.
-    if (known) await db.push.delete({ where: { projectId_delivery: { projectId, delivery: known.delivery } } })
-    await db.push.create({ data: { ...row, deploymentId: id, createdAt: now } })
-    await db.pushHook.update({ where: { projectId }, data: { lastPushAt: now } })
+    await note(id)
     const where = production ? 'to production' : 'as a preview'
     const instead = superseded.length > 0 ? ` ${superseded.join(' and ')} was canceled for it.` : ''
     return { deployment: id, reason: 'deployed', detail: `${branch} is being deployed ${where}.${instead}` }
   })
+}
+
+/** The deployment that a pull request made of the same commit, if it is the newest of the branch. */
+async function deployedByRequest(db: Db, projectId: string, ref: string, commit: string): Promise<string | null> {
+  const newest = await db.deployment.findFirst({
+    where: { projectId, ref, source: { not: 'upload' } },
+    orderBy: { id: 'desc' },
+    select: { id: true, source: true, state: true, commit: true },
+  })
+  const isIt = newest?.source === 'pull_request' && newest.commit === commit && newest.state !== 'CANCELED'
+  return isIt ? newest.id : null
 }
 
 /** Why a push need not be built: since what was deployed of its branch, nothing changed that the project watches. */

@@ -3,7 +3,7 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
 export type PushHeaders = Record<string, string | string[] | undefined>
 
-export type PushEvent = 'push' | 'ping' | { other: string }
+export type PushEvent = 'push' | 'pull_request' | 'ping' | { other: string }
 
 /** GitLab sends the secret itself; all others send the HMAC-SHA256 of what they send under it. */
 type Proof = { token: string } | { hmac: Buffer }
@@ -19,6 +19,8 @@ function first(headers: PushHeaders, names: readonly string[]): string | undefin
 // Gitea and Forgejo also send the headers of GitHub, with the same content.
 const signatureHeaders = ['x-hub-signature-256', 'x-forgejo-signature', 'x-gitea-signature']
 const eventHeaders = ['x-forgejo-event', 'x-gitea-event', 'x-github-event', 'x-gitlab-event']
+// Gitea names new commits apart in some versions.
+const requestEvents = ['pull_request', 'pull_request_sync', 'Merge Request Hook']
 // GitLab's Idempotency-Key is the same for every retry; its event id, for every hook that another hook set off.
 const deliveryHeaders = [
   'x-forgejo-delivery',
@@ -32,6 +34,7 @@ const deliveryHeaders = [
 export function eventOfPush(headers: PushHeaders): PushEvent {
   const name = first(headers, eventHeaders) ?? 'push'
   if (name === 'push' || name === 'Push Hook' || name === 'Tag Push Hook') return 'push'
+  if (requestEvents.includes(name)) return 'pull_request'
   return name === 'ping' ? 'ping' : { other: name.slice(0, 100) }
 }
 

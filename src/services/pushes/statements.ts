@@ -1,5 +1,5 @@
 // Pushes and their hooks in SQL.
-import { boolean, bytea, optional, statement, text } from '../../platform/statement.ts'
+import { boolean, bytea, int4, optional, statement, text } from '../../platform/statement.ts'
 
 /**
  * What a push is checked against. One statement, whether there is a hook or not: Prisma would read project and account
@@ -30,6 +30,15 @@ export const lockDeployHooks = statement('pushes.lockDeployHooks', {
   in: { projectId: text() },
   out: { id: text() },
   sql: (p) => `SELECT id FROM deploy_hook WHERE project_id = ${p.projectId} ORDER BY id FOR NO KEY UPDATE`,
+})
+
+/** Locks a pull request until the transaction ends. */
+export const lockPullRequest = statement('pushes.lockPullRequest', {
+  reason: 'not in Prisma',
+  in: { projectId: text(), number: int4() },
+  out: { number: int4() },
+  sql: (p) => `
+    SELECT number FROM pull_request WHERE project_id = ${p.projectId} AND number = ${p.number} FOR UPDATE`,
 })
 
 /** Locks the hook until the transaction ends. */

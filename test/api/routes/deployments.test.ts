@@ -31,7 +31,7 @@ describe('creating a deployment', () => {
     expect(Object.keys(body).slice(0, 9)).toEqual(planned)
     const further = ['readyAt', 'finishedAt', 'error', 'source', 'current', 'pinned', 'startedAt', 'queuePosition']
     const figures = ['branchUrl', 'commitSha', 'commitMessage', 'files', 'bytes', 'steps', 'detected', 'warnings']
-    expect(Object.keys(body).slice(9)).toEqual([...further, ...figures])
+    expect(Object.keys(body).slice(9)).toEqual([...further, ...figures, 'untrusted'])
     expect(body.id).toMatch(/^dpl_[0-9a-z]{24}$/)
     expect(body).toMatchObject({ project: 'site', state: 'BUILDING', ref: 'main', production: false, source: 'api' })
     expect([body.commit, body.commitSha]).toEqual([commit.slice(0, 7), commit])

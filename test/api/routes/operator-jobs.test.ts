@@ -79,6 +79,20 @@ test('a build that was given up is retried as a new deployment of the same commi
   expect(await api.db.deployment.count({ where: { projectId } })).toBe(2)
 })
 
+test('a build of a fork that was given up is retried as one of a fork', async () => {
+  await api.newProject('lost-fork')
+  const { id: projectId, accountId } = await api.db.project.findFirstOrThrow({ where: { name: 'lost-fork' } })
+  const id = newId('dpl')
+  const of = { ref: 'refs/pull/7/head', commit: 'c'.repeat(40), production: false, source: 'pull_request' }
+  const ended = { state: 'ERROR', errorCode: 'worker_lost', errorMessage: '' }
+  const row = { ...of, ...ended, id, accountId, projectId, label: 'lost-fork-abc', region: api.config.region }
+  await api.db.deployment.create({ data: { ...row, createdAt: timeOf(id), untrusted: true } })
+  const job = { kind: 'build', key: id, payload: { deploymentId: id }, attempts: 1, failedAt: new Date() }
+  const answer = await ask('POST', `/${(await api.db.job.create({ data: job })).id}/retry`)
+  const made = await api.db.deployment.findUniqueOrThrow({ where: { id: answer.body.key } })
+  expect(made).toMatchObject({ ...of, untrusted: true })
+})
+
 /** An uploaded deployment whose workers were lost. */
 async function builtAndLost() {
   const { id: projectId, accountId } = await api.db.project.findFirstOrThrow({ where: { name: 'lost' } })

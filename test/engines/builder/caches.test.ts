@@ -102,6 +102,17 @@ describe('caches', () => {
     expect(previews.filter(Boolean)).toHaveLength(1)
   })
 
+  test('a fork borrows nothing of production, and shares nothing with a branch of the same name', async () => {
+    const fork = { ...preview('refs/pull/7/head'), untrusted: true }
+    await give(production(), 'production')
+    await give(preview('refs/pull/7/head'), 'branch')
+    expect(await take(fork)).toBeNull()
+    await give(fork, 'fork')
+    expect(await take(fork)).toMatchObject({ content: 'fork', own: true })
+    expect(await take(preview('refs/pull/7/head'))).toMatchObject({ content: 'branch', own: true })
+    expect(await take(production())).toMatchObject({ content: 'production' })
+  })
+
   test('what was borrowed does not replace what production gave meanwhile', async () => {
     await give(production(), 'old')
     const borrowed = (await take(preview('feature')))!

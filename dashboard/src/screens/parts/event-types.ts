@@ -46,6 +46,7 @@ const groups = {
   takedown: ['created', 'ended'],
   member: ['invited', 'joined', 'updated', 'removed'],
   session: ['created'],
+  pull_request: ['approved'],
 } as const
 
 type Listed = { [G in keyof typeof groups]: `${G}.${(typeof groups)[G][number]}` }[keyof typeof groups]
@@ -64,6 +65,7 @@ const titles: Record<keyof typeof groups, string> = {
   takedown: 'Takedowns',
   member: 'Members',
   session: 'Sign-ins',
+  pull_request: 'Pull requests',
 }
 
 export const eventGroups = Object.entries(groups).map(([name, types]) => ({

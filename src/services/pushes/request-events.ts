@@ -1,0 +1,125 @@
+// What repository hosts say of a pull or merge request, in one form. All of it but the signature is written by strangers.
+import { invalidField } from '../../platform/errors.ts'
+import { isRefName } from '../../platform/repositories.ts'
+
+export type RequestEvent = {
+  /** open: it is open and may have a new commit; edit: its title changed. */
+  action: 'open' | 'edit' | 'close' | 'other'
+  /** What the host calls the event. */
+  name: string
+  /** `<owner>/<repository>` that the request is made to. */
+  repository: string
+  number: number
+  title: string
+  branch: string
+  fromFork: boolean
+  commit: string
+  /** Where the project's own repository has its commits. */
+  ref: string
+  /** When the host says that it changed; null if it does not say. */
+  updatedAt: Date | null
+}
+
+const actions: Record<string, RequestEvent['action']> = {
+  opened: 'open',
+  reopened: 'open',
+  // GitHub; then Gitea and Forgejo.
+  synchronize: 'open',
+  synchronized: 'open',
+  edited: 'edit',
+  closed: 'close',
+  // GitLab.
+  open: 'open',
+  reopen: 'open',
+  update: 'open',
+  close: 'close',
+  merge: 'close',
+}
+
+const maxTitle = 200
+const maxNumber = 2 ** 31 - 1
+
+type Fields = Record<string, unknown>
+
+const fieldsOf = (value: unknown): Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** One line of bounded length that cannot turn the text around it. */
+function titleOf(value: unknown): string {
+  const line = textOf(value)
+    .slice(0, 4 * maxTitle)
+    .toWellFormed()
+    .replace(/[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]+/gu, ' ')
+    .trim()
+  return [...line].slice(0, maxTitle).join('')
+}
+
+function timeOf(value: unknown): Date | null {
+  const ms = Date.parse(textOf(value))
+  // A time in the future would make everything later count as old.
+  return Number.isFinite(ms) && ms > 0 ? new Date(Math.min(ms, Date.now())) : null
+}
+
+/** Throws what the host is told of a body that is no such event. */
+export function readRequestEvent(body: unknown): RequestEvent {
+  const event = fieldsOf(body)
+  const found = event.object_kind === 'merge_request' ? ofGitLab(event) : ofGitHub(event)
+  if (found.action === 'other') return found
+  const { number, commit, branch } = found
+  if (!Number.isInteger(number) || number < 1 || number > maxNumber) {
+    throw invalidField('#/number', 'bad_format', 'must be the number of the request')
+  }
+  if (!/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(commit)) {
+    throw invalidField('#/pull_request/head/sha', 'bad_format', 'must be the full hash of the newest commit')
+  }
+  if (!isRefName(branch) || !branch.isWellFormed()) {
+    throw invalidField('#/pull_request/head/ref', 'bad_format', 'must be a branch name that git allows')
+  }
+  return found
+}
+
+/** GitHub, Gitea and Forgejo. */
+function ofGitHub(event: Fields): RequestEvent {
+  const request = fieldsOf(event.pull_request)
+  const head = fieldsOf(request.head)
+  const repository = textOf(fieldsOf(event.repository).full_name)
+  // Null once the fork is deleted.
+  const from = textOf(fieldsOf(head.repo).full_name)
+  const name = textOf(event.action)
+  const number = Number(event.number ?? request.number)
+  return {
+    action: actionOf(name),
+    name: `pull_request ${name}`.slice(0, 100),
+    repository,
+    number,
+    title: titleOf(request.title),
+    branch: textOf(head.ref),
+    fromFork: repository === '' || from.toLowerCase() !== repository.toLowerCase(),
+    commit: textOf(head.sha),
+    ref: `refs/pull/${number}/head`,
+    updatedAt: timeOf(request.updated_at),
+  }
+}
+
+function ofGitLab(event: Fields): RequestEvent {
+  const request = fieldsOf(event.object_attributes)
+  const { source_project_id: from, target_project_id: to } = request
+  const name = textOf(request.action)
+  const number = Number(request.iid)
+  return {
+    action: actionOf(name),
+    name: `merge_request ${name}`.slice(0, 100),
+    repository: textOf(fieldsOf(event.project).path_with_namespace),
+    number,
+    title: titleOf(request.title),
+    branch: textOf(request.source_branch),
+    fromFork: !Number.isInteger(from) || from !== to,
+    commit: textOf(fieldsOf(request.last_commit).id),
+    ref: `refs/merge-requests/${number}/head`,
+    updatedAt: timeOf(request.updated_at),
+  }
+}
+
+const actionOf = (name: string): RequestEvent['action'] => (Object.hasOwn(actions, name) ? actions[name]! : 'other')
