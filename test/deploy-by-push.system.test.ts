@@ -1,5 +1,6 @@
 // From `git push` to the page: a repository over HTTP whose post-receive hook signs and sends what GitHub would.
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer, get, type Server } from 'node:http'
@@ -127,6 +128,17 @@ async function newSite(name: string, settings: object = {}) {
   return {
     productionUrl: project.productionUrl as string,
     git,
+    /** Sends what a host would, signed, and returns the answer. */
+    async tell(event: string, body: object) {
+      const text = JSON.stringify({ ...body, repository: { full_name: repo } })
+      const headers = {
+        'content-type': 'application/json',
+        'x-github-event': event,
+        'x-hub-signature-256': `sha256=${createHmac('sha256', hook.secret).update(text).digest('hex')}`,
+      }
+      const answer = await fetch(apiAddress + new URL(hook.url).pathname, { method: 'POST', headers, body: text })
+      return (await answer.json()) as { deployment: string | null; reason: string }
+    },
     /** Pushes and returns what Berth answered, as `git push` shows it. */
     push: async (refspec: string) => (await git('push', '-q', 'origin', refspec)).stderr,
     async commit(files: Record<string, string>): Promise<string> {
@@ -184,5 +196,45 @@ describe.skipIf(!installed)('a git push', () => {
     expect(await site.push('main')).toContain(`${first!.id} was canceled for it`)
     await served(site.productionUrl, 'fast')
     expect((await site.deployments()).map(({ state }) => state)).toEqual(['READY', 'CANCELED'])
+  })
+
+  test('of a commit that is not there leaves the build in progress alone', async () => {
+    const settings = { buildCommand: 'test ! -e slow || sleep 300', outputDirectory: '.' }
+    const site = await newSite('kept', settings)
+    await site.commit({ slow: '', 'index.html': 'slow' })
+    await site.push('main')
+    const [good] = await site.deployments()
+    const log = async () => (await api.call('GET', `/deployments/${good!.id}/logs`)).text
+    await vi.waitFor(async () => expect(await log()).toContain('sleep 300'), patiently)
+    const missing = { ref: 'refs/heads/main', after: 'd'.repeat(40) }
+    expect(await site.tell('push', missing)).toMatchObject({ deployment: null, reason: 'commit_not_found' })
+    expect(await site.deployments()).toMatchObject([{ id: good!.id, state: 'BUILDING' }])
+    await api.call('POST', `/deployments/${good!.id}/cancel`)
+  })
+})
+
+describe.skipIf(!installed)('a pull request', () => {
+  test('of a fork is served once its commit is approved, at a URL of its own, without any variable', async () => {
+    const settings = { buildCommand: 'echo "<$SECRET>" > index.html', outputDirectory: '.' }
+    const site = await newSite('forked', settings)
+    await api.call('PUT', '/projects/forked/env/SECRET', { body: { value: 'not for forks' } })
+    await site.push('main')
+    await site.git('checkout', '-qb', 'theirs')
+    const commit = await site.commit({ 'page.html': 'theirs' })
+    await site.git('push', '-q', 'origin', 'HEAD:refs/pull/7/head')
+    const head = { ref: 'theirs', sha: commit, repo: { full_name: 'mallory/forked' } }
+    const told = await site.tell('pull_request', { action: 'opened', number: 7, pull_request: { title: 'x', head } })
+    expect(told).toMatchObject({ deployment: null, reason: 'approval_needed' })
+    const { body } = await api.call('POST', '/projects/forked/pull-requests/7/approve', { body: { commit } })
+    const { url, branchUrl } = (await api.call('GET', `/deployments/${body.deployment}`)).body
+    await served(url, '<>\n')
+    await served(branchUrl, '<>\n')
+    expect(
+      await site.tell('pull_request', { action: 'closed', number: 7, pull_request: { title: 'x', head } }),
+    ).toEqual({
+      deployment: null,
+      reason: 'pull_request_closed',
+      detail: 'The request was closed. Its previews are deleted in 24 hours.',
+    })
   })
 })
