@@ -48,7 +48,7 @@ function DeployForm({ of, project, branch = '', production = true }: DeployProps
       <Check
         name="production"
         label="To production"
-        hint="Serves the production address as soon as it is ready. Otherwise it gets an address of its own, as a preview."
+        hint="Serves the production address when it is ready. Otherwise it is a preview."
         checked={production}
       />
     </Form>

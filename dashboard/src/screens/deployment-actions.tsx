@@ -86,9 +86,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           )}
           .
         </p>
-        {!of.production && (
-          <p class="soft">It was built as a preview, with the variables of previews. They stay in it as they were.</p>
-        )}
+        {!of.production && <p class="soft">It was built with the variables of previews, which stay in it.</p>}
       </Ask>
       {leads && (
         <Ask

@@ -74,7 +74,7 @@ export function Branches({ project }: { project: Project }) {
             ]}
             empty={
               <Empty title="No branch was deployed yet">
-                <p>Every branch that you deploy or push gets an address of its own.</p>
+                <p>Every branch that you deploy or push gets its own address.</p>
               </Empty>
             }
           />
