@@ -111,14 +111,18 @@ export async function takePush(
   }
 }
 
+/** The project of the hook. If it was deleted since the signature was checked, its hook is gone too. */
+export function findHooked(db: Db, actor: Actor): Promise<Project> {
+  return findProject(db, actor, actor.projectIds![0]!).catch((error) => {
+    throw error instanceof Fault && error.code === 'not_found' ? new Fault('invalid_signature') : error
+  })
+}
+
 export const unasked: PushCheck = { commit: 'unknown', isReached: true, defaultBranch: null }
 
 /** What the repository says of the push, asked before the transaction, and not at all of one that makes no deployment. */
 async function checkPush(db: Db, { repositories, vault }: PushOptions, actor: Actor, push: Push): Promise<PushCheck> {
-  const project = await findProject(db, actor, actor.projectIds![0]!).catch((error) => {
-    // Deleted since the signature was checked, and its hook with it.
-    throw error instanceof Fault && error.code === 'not_found' ? new Fault('invalid_signature') : error
-  })
+  const project = await findHooked(db, actor)
   const wanted = branchOf(project, push)
   if (!('branch' in wanted)) return unasked
   const access = await openAccess(db, vault, project.id)

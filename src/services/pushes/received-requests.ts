@@ -10,12 +10,11 @@ import { closeBranch, reopenBranch } from '../deployments/branches.ts'
 import { createDeployment } from '../deployments/deployments.ts'
 import { askTimeoutMs, unreachableWarning } from '../deployments/plans.ts'
 import { supersede } from '../deployments/superseding.ts'
-import { findProject } from '../projects/projects.ts'
 import { openAccess } from '../projects/repository-access.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { effectsOf } from './deleted-branches.ts'
 import { isApproved, makeRoom } from './pull-requests.ts'
-import { type PushOptions, type PushResult, unasked } from './pushes.ts'
+import { findHooked, type PushOptions, type PushResult, unasked } from './pushes.ts'
 import type { RequestEvent } from './request-events.ts'
 import { lockHook, shareProject } from './statements.ts'
 
@@ -50,7 +49,7 @@ async function checkCommit(
   { action, fromFork, branch, commit }: RequestEvent,
 ): Promise<PushCheck> {
   if (action !== 'open' || fromFork) return unasked
-  const project = await findProject(db, actor, actor.projectIds![0]!)
+  const project = await findHooked(db, actor)
   if (project.repo === '' || !project.autoDeploy) return unasked
   const access = await openAccess(db, vault, project.id)
   return repositories.checkPush(project.repo, { branch, commit }, askTimeoutMs, access)
@@ -69,7 +68,7 @@ async function applyRequest(
     // In the order of pushes, with which requests take turns.
     await shareProject(db, { projectId })
     if ((await lockHook(db, { projectId })).length === 0) throw new Fault('invalid_signature')
-    const project = await findProject(db, actor, projectId)
+    const project = await findHooked(db, actor)
     if (event.repository.toLowerCase() !== repositoryName(project.repo).toLowerCase()) {
       return none(
         'other_repository',
@@ -102,7 +101,7 @@ async function noteRequest(db: Db, projectId: string, event: RequestEvent): Prom
   const said = { ref, title, branch, fromFork, commit, ...(hostUpdatedAt && { hostUpdatedAt }), updatedAt: now }
   // A changed title says nothing of whether it is open.
   const state = isClosed
-    ? { state: 'CLOSED', closedAt: now }
+    ? { state: 'CLOSED', closedAt: before?.closedAt ?? now }
     : event.action === 'open' || !before
       ? { state: 'OPEN', closedAt: null }
       : {}

@@ -90,7 +90,7 @@ function ofGitHub(event: Fields): RequestEvent {
   const name = textOf(event.action)
   const number = Number(event.number ?? request.number)
   return {
-    action: actionOf(name),
+    action: actionOf(name, request.state),
     name: `pull_request ${name}`.slice(0, 100),
     repository,
     number,
@@ -109,7 +109,8 @@ function ofGitLab(event: Fields): RequestEvent {
   const name = textOf(request.action)
   const number = Number(request.iid)
   return {
-    action: actionOf(name),
+    // An update without new commits is one of its title, its labels or whatever else.
+    action: actionOf(name === 'update' && !textOf(request.oldrev) ? 'edited' : name, request.state),
     name: `merge_request ${name}`.slice(0, 100),
     repository: textOf(fieldsOf(event.project).path_with_namespace),
     number,
@@ -122,4 +123,8 @@ function ofGitLab(event: Fields): RequestEvent {
   }
 }
 
-const actionOf = (name: string): RequestEvent['action'] => (Object.hasOwn(actions, name) ? actions[name]! : 'other')
+/** What is closed stays so, whatever is changed of it. */
+function actionOf(name: string, state: unknown): RequestEvent['action'] {
+  const action = Object.hasOwn(actions, name) ? actions[name]! : 'other'
+  return action !== 'other' && (state === 'closed' || state === 'merged') ? 'close' : action
+}

@@ -73,7 +73,7 @@ describe('a request', () => {
 
   test.each([
     ['open', 'open'],
-    ['update', 'open'],
+    ['update', 'edit'],
     ['reopen', 'open'],
     ['close', 'close'],
     ['merge', 'close'],
@@ -81,6 +81,15 @@ describe('a request', () => {
   ])('of GitLab with the action %s is told by %s', (said, action) =>
     expect(readRequestEvent(gitLab(said)).action).toBe(action),
   )
+
+  test('of GitLab that has new commits is told by its old one', () =>
+    expect(readRequestEvent(gitLab('update', { oldrev: sha })).action).toBe('open'))
+
+  test('that is closed stays so, whatever is changed of it', () => {
+    expect(readRequestEvent(gitHub('edited', { state: 'closed' })).action).toBe('close')
+    expect(readRequestEvent(gitLab('update', { state: 'merged', oldrev: sha })).action).toBe('close')
+    expect(readRequestEvent(gitHub('labeled', { state: 'closed' })).action).toBe('other')
+  })
 
   test.each([
     ['another repository', gitHub('opened', {}, { repo: { full_name: 'mallory/site' } })],
