@@ -57,6 +57,18 @@ export function declareDeployments({ top, on }: Tree): void {
     async () => (await import('../commands/deployments.ts')).rollback,
   )
   on(
+    top('pull-requests', 'list open pull requests, newest first')
+      .addOption(projectOption())
+      .option('-a, --all', 'closed ones too'),
+    async () => (await import('../commands/pull-requests.ts')).list,
+  )
+  on(
+    top('approve <number>', 'build a commit of a pull request that comes from a fork')
+      .addOption(projectOption())
+      .option('--commit <hash>', 'the commit that you looked at (default: shown, to be confirmed)'),
+    async () => (await import('../commands/pull-requests.ts')).approve,
+  )
+  on(
     top('open [deployment]', 'open production, or a deployment, in the browser').addOption(projectOption()),
     async () => (await import('../commands/open.ts')).open,
   )
