@@ -1,140 +1,103 @@
 // Resolves symbolic links of an output in memory, never on disk.
+import { createPauses, type Pauses } from '../../platform/pauses.ts'
 import { checkPath, type Limits, printable } from './entries.ts'
 import { BuildFailure } from './failure.ts'
+import { createResolver, type LinkedTree, type Node, treeOf } from './link-tree.ts'
 
-export type LinkedTree<File> = {
-  files: ReadonlyMap<string, File>
-  /** Path → target, as it is written in the link. */
-  links: ReadonlyMap<string, string>
-  /** Empty folders may be left out. */
-  folders?: Iterable<string>
-  /** Prefix of absolute paths in targets. */
-  root: string
+export type LinkLimits = Pick<Limits, 'entries' | 'pathBytes' | 'depth'> & {
+  /** Of all paths together, with those that links make. */
+  allPathBytes: number
 }
 
-const mostHops = 40
-// About a second of a core; 50,000 links with ten names each need half of it.
+// About a second of a core: names take 0.1 to 0.3 µs, a path of a kilobyte ten.
 const mostNames = 1_000_000
-
-export type Place = { path: string; is: 'file' | 'folder' } | 'outside' | 'absent'
+const mostBytes = 64 << 20
+// To make and check a path takes 1 to 2 µs besides its bytes.
+const namesOfPath = 4
 
 /**
  * The files, with a copy at every path that a link leads to. A link into a folder that is being followed already is
  * skipped, so that loops end.
  */
-export function followLinks<File>(tree: LinkedTree<File>, limits: Omit<Limits, 'bytes'>): Map<string, File> {
-  const found = new Map(tree.files)
-  if (tree.links.size === 0) return found
-  const children = childrenOf(tree)
-  const mostFiles = limits.entries
-  let steps = 0
-  let walked = 0
-
-  function put(path: string, file: File): void {
-    found.set(path, file)
-    count()
-  }
+export async function followLinks<File>(
+  tree: LinkedTree<File>,
+  limits: LinkLimits,
+  pauses: Pauses = createPauses(),
+): Promise<Map<string, File>> {
+  const { files, links, folders } = tree
+  // Before anything is made of them: an archive of a few kilobytes can have paths of many megabytes.
+  const given = bytesOf(files.keys())
+  if (given + bytesOf(links.keys()) > limits.allPathBytes || bytesOf(folders ?? []) > limits.allPathBytes)
+    throw tooLong(limits)
+  const found = new Map(files)
+  if (links.size === 0) return found
+  let [steps, names, bytes, pathBytes] = [0, 0, 0, given]
 
   /** Folders that link to each other are walked in every combination, even if they are empty. */
   function count(): void {
-    if (++steps > mostFiles)
-      throw new BuildFailure('output_too_large', `Links make more than ${mostFiles} files of it.`)
+    if (++steps > limits.entries)
+      throw new BuildFailure('output_too_large', `Links make more than ${limits.entries} files of it.`)
   }
 
-  /** Bounds chains of long links (4 KB): each name in their targets is a step. */
-  function walk(): void {
-    if (++walked > mostNames) throw new BuildFailure('output_too_large', 'The output has too many links to follow.')
+  function pay(moreNames: number, moreBytes: number): void {
+    names += moreNames
+    bytes += moreBytes
+    if (names > mostNames || bytes > mostBytes)
+      throw new BuildFailure('output_too_large', 'The output has too many links to follow.')
   }
+
+  function put(path: string, file: string): void {
+    count()
+    pathBytes += Buffer.byteLength(path)
+    if (pathBytes > limits.allPathBytes) throw tooLong(limits)
+    found.set(path, files.get(file)!)
+  }
+
+  const { root, linkNodes } = await treeOf(tree, pay, pauses)
+  const placeOf = createResolver(root, tree.root, pay, pauses)
 
   /** Copies the content of a folder below another path; `within` are the folders that are being followed. */
-  function putFolder(folder: string, below: string, within: readonly string[]): void {
+  async function putFolder(folder: Node, below: string, within: readonly Node[]): Promise<void> {
     count()
-    for (const name of children.get(folder) ?? []) {
-      const from = join(folder, name)
-      const to = join(below, name)
+    for (const [name, child] of folder.children ?? []) {
+      const to = `${below}/${name}`
+      // Also for links that are skipped: a folder of loops is read once for each of them.
+      pay(namesOfPath, to.length)
+      const pause = pauses()
+      if (pause) await pause
       // Links through links could otherwise make paths, and the recursion, arbitrarily deep.
       checkPath(Buffer.from(to), limits)
-      const file = tree.files.get(from)
-      if (file !== undefined) put(to, file)
-      else if (tree.links.has(from)) follow(from, to, within)
-      else putFolder(from, to, within)
+      if (child.link !== null) await follow(child, to, within)
+      else if (child.file !== null) put(to, child.file)
+      else await putFolder(child, to, within)
     }
   }
 
-  function follow(link: string, to: string, within: readonly string[]): void {
-    const place = placeOf(tree, children, link, walk)
-    if (place === 'outside') throw refused(link, 'is a link that leaves the output directory')
-    if (place === 'absent') throw refused(link, `is a link to ${printable(tree.links.get(link)!)}, which is not there`)
-    if (place.is === 'file') return void put(to, tree.files.get(place.path)!)
+  async function follow(node: Node, to: string, within: readonly Node[]): Promise<void> {
+    const { path, target } = node.link!
+    const place = await placeOf(node)
+    if (place === 'outside') throw refused(path, 'is a link that leaves the output directory')
+    if (place === 'absent') throw refused(path, `is a link to ${printable(target)}, which is not there`)
+    if (place.file !== null) return put(to, place.file)
     // A loop: the folder contains this link, or one that is being followed.
-    if (within.some((open) => open === place.path)) return
-    putFolder(place.path, to, [...within, place.path])
+    if (!within.includes(place)) await putFolder(place, to, [...within, place])
   }
 
-  for (const link of tree.links.keys()) follow(link, link, [])
+  for (const [path, node] of linkNodes) await follow(node, path, [])
   return found
 }
 
-const join = (folder: string, name: string) => (folder === '' ? name : `${folder}/${name}`)
+function bytesOf(paths: Iterable<string>): number {
+  let bytes = 0
+  for (const path of paths) bytes += Buffer.byteLength(path)
+  return bytes
+}
+
+const tooLong = ({ allPathBytes }: LinkLimits) =>
+  new BuildFailure(
+    'output_too_large',
+    `The names and folders of its files take more than ${allPathBytes / 1024 ** 2} MiB.`,
+  )
 
 const refused = (link: string, why: string) =>
   new BuildFailure('output_unsafe', `${link} ${why}, so it cannot be published.`)
-
-/** The names in each folder. */
-export function childrenOf<File>({ files, links, folders }: LinkedTree<File>): Map<string, Set<string>> {
-  const children = new Map<string, Set<string>>([['', new Set()]])
-  const add = (path: string) => {
-    // Up from the name until a folder is known: deep trees share their upper part.
-    for (let rest = path; rest !== ''; ) {
-      const slash = rest.lastIndexOf('/')
-      const folder = slash < 0 ? '' : rest.slice(0, slash)
-      const names = children.get(folder)
-      if (names) return void names.add(rest.slice(slash + 1))
-      children.set(folder, new Set([rest.slice(slash + 1)]))
-      rest = folder
-    }
-  }
-  for (const path of files.keys()) add(path)
-  for (const path of links.keys()) add(path)
-  for (const folder of folders ?? []) if (!children.has(folder)) children.set(folder, new Set())
-  return children
-}
-
-/** Resolves a link name by name, as the kernel does, but never above the root. */
-export function placeOf<File>(
-  tree: LinkedTree<File>,
-  children: Map<string, Set<string>>,
-  link: string,
-  walk: () => void = () => {},
-): Place {
-  const at: string[] = []
-  const ahead = link.split('/').reverse()
-  let hops = 0
-  while (ahead.length > 0) {
-    const name = ahead.pop()!
-    walk()
-    if (name === '' || name === '.') continue
-    if (name === '..') {
-      if (at.pop() === undefined) return 'outside'
-      continue
-    }
-    at.push(name)
-    const path = at.join('/')
-    const target = tree.links.get(path)
-    if (target === undefined) {
-      if (tree.files.has(path) && ahead.length > 0) return 'absent'
-      if (!tree.files.has(path) && !children.has(path)) return 'absent'
-      continue
-    }
-    if (++hops > mostHops) return 'absent'
-    at.pop()
-    if (!target.startsWith('/')) ahead.push(...target.split('/').reverse())
-    else if (target !== tree.root && !target.startsWith(`${tree.root}/`)) return 'outside'
-    else {
-      at.length = 0
-      ahead.push(...target.slice(tree.root.length).split('/').reverse())
-    }
-  }
-  const path = at.join('/')
-  return { path, is: tree.files.has(path) ? 'file' : 'folder' }
-}

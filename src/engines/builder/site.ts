@@ -1,15 +1,16 @@
 // The end of a static build: stores files by content hash and lists their paths in the manifest.
 import type { Artifacts, Manifest, StoredFile } from '../../platform/artifacts.ts'
+import { createPauses } from '../../platform/pauses.ts'
 import { checkPath, checkTarget, type Entry, type FileContent, type Limits, longestTarget } from './entries.ts'
 import { BuildFailure } from './failure.ts'
-import { followLinks } from './links.ts'
+import { followLinks, type LinkLimits } from './links.ts'
 import type { Candidate } from './output.ts'
 import type { Source, TreeEntry } from './source-tree.ts'
 import type { Guard } from './withheld.ts'
 
 export const siteLimits: Limits = { entries: 50_000, bytes: 2 * 1024 ** 3, pathBytes: 1024, depth: 64 }
 // Every edge that serves the site has all paths in memory, whatever the files have in them.
-const mostBytesOfPaths = 4 * 1024 ** 2
+const linkLimits: LinkLimits = { ...siteLimits, allPathBytes: 4 * 1024 ** 2 }
 /** Never part of a site, also where a project serves its whole tree. */
 export const neverPublished = ['.git', 'node_modules']
 
@@ -50,14 +51,9 @@ export async function storeSite(
   }
   await Promise.all(running)
   if (failure) throw failure
-  const published = followLinks({ files, links, folders, root: inside }, siteLimits)
+  const published = await followLinks({ files, links, folders, root: inside }, linkLimits)
   guard?.sift(published)
   if (published.size === 0) throw new BuildFailure('output_missing', 'The output directory is empty.')
-  let bytes = 0
-  for (const path of published.keys()) bytes += Buffer.byteLength(path)
-  if (bytes > mostBytesOfPaths) {
-    throw new BuildFailure('output_too_large', 'The names and folders of its files take more than 4 MiB.')
-  }
   return Object.fromEntries([...published].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
@@ -111,9 +107,14 @@ export async function* entriesOfSource(
   output: { path: string; entries: TreeEntry[] },
 ): AsyncGenerator<Entry> {
   const skip = Buffer.byteLength(output.path, 'latin1')
-  const wanted = output.entries
-    .map((entry) => ({ ...entry, path: checkPath(entry.name.subarray(skip), siteLimits) }))
-    .filter(({ path }) => !path.split('/').some((name) => neverPublished.includes(name)))
+  const wanted: (TreeEntry & { path: string })[] = []
+  const pauses = createPauses()
+  for (const entry of output.entries) {
+    const pause = pauses()
+    if (pause) await pause
+    const path = checkPath(entry.name.subarray(skip), siteLimits)
+    if (!path.split('/').some((name) => neverPublished.includes(name))) wanted.push({ ...entry, path })
+  }
   const bytes = wanted.reduce((sum, { size }) => sum + size, 0)
   if (wanted.length > siteLimits.entries)
     throw new BuildFailure('output_too_large', `The output is more than ${siteLimits.entries} files.`)
