@@ -51,10 +51,13 @@ export async function storeSite(
   }
   await Promise.all(running)
   if (failure) throw failure
-  const published = await followLinks({ files, links, folders, root: inside }, linkLimits)
-  guard?.sift(published)
+  // Path → path of the file that is published there: what is withheld depends on both.
+  const origins = new Map([...files.keys()].map((path) => [path, path]))
+  const published = await followLinks({ files: origins, links, folders, root: inside }, linkLimits)
+  await guard?.sift(published, files)
   if (published.size === 0) throw new BuildFailure('output_missing', 'The output directory is empty.')
-  return Object.fromEntries([...published].sort(([a], [b]) => (a < b ? -1 : 1)))
+  const sorted = [...published].sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(sorted.map(([path, origin]) => [path, files.get(origin)!]))
 }
 
 /** `content` is null where the store has it already. */

@@ -1,4 +1,6 @@
 // Files that nobody means to publish: they are left out of sites that nothing builds, where the whole tree is served.
+import { createPauses } from '../../platform/pauses.ts'
+import { printable } from './entries.ts'
 import type { Warning } from './log.ts'
 
 /** What is left out, and why, in the words of a warning. */
@@ -42,35 +44,48 @@ const keyText = /^\s*(?:-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)
 // The others of a kind are counted.
 const namedOfAKind = 10
 
+/** `origin` is the file that a link leads to, if that is why. */
+type Withheld = { path: string; origin: string }
+
 export type Guard<File extends object> = {
   /** Whether the content has to be looked at. */
   wants(path: string, size: number): boolean
   look(file: File, content: Buffer): void
-  /** Removes what is not to be published, with what links to it. */
-  sift(files: Map<string, File>): void
+  /** Removes what is not to be published, with what links to it. `published`: path → path of the file it is. */
+  sift(published: Map<string, string>, files: ReadonlyMap<string, File>): Promise<void>
   warnings(): Warning[]
 }
 
 export function createGuard<File extends object>(): Guard<File> {
   const keys = new WeakSet<File>()
-  const found = new Map<Kind, string[]>()
+  const found = new Map<Kind, Withheld[]>()
+  // The same names are in many paths.
+  const kindsOfNames = new Map<string, Kind | null>()
 
-  function note(kind: Kind, path: string): void {
-    const paths = found.get(kind)
-    if (paths) paths.push(path)
-    else found.set(kind, [path])
+  function note(kind: Kind, one: Withheld): void {
+    const others = found.get(kind)
+    if (others) others.push(one)
+    else found.set(kind, [one])
+  }
+
+  function kindOfName(name: string): Kind | null {
+    let kind = kindsOfNames.get(name)
+    if (kind === undefined) {
+      kind = byName.find(([, pattern]) => pattern.test(name))?.[0] ?? null
+      kindsOfNames.set(name, kind)
+    }
+    return kind
   }
 
   /** `.well-known` is made for programs, which ask for files of any name. */
-  function kindOf(path: string, file: File): { kind: Kind; name: string } | null {
+  function kindOfPath(path: string): { kind: Kind; name: string } | null {
     const parts = path.split('/')
-    if (parts[0] !== '.well-known') {
-      for (const name of parts) {
-        const rule = byName.find(([, pattern]) => pattern.test(name))
-        if (rule) return { kind: rule[0], name }
-      }
+    if (parts[0] === '.well-known') return null
+    for (const name of parts) {
+      const kind = kindOfName(name)
+      if (kind) return { kind, name }
     }
-    return keys.has(file) ? { kind: 'key', name: parts.at(-1)! } : null
+    return null
   }
 
   return {
@@ -78,13 +93,19 @@ export function createGuard<File extends object>(): Guard<File> {
     look(file, content) {
       if (keyText.test(content.subarray(0, 200).toString('latin1'))) keys.add(file)
     },
-    sift(files) {
+    async sift(published, files) {
+      const pauses = createPauses()
       // In an order that does not depend on the disk.
-      for (const [path, file] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
-        const withheld = kindOf(path, file)
-        if (!withheld) continue
-        files.delete(path)
-        if (!harmless.test(withheld.name)) note(withheld.kind, path)
+      for (const [path, origin] of [...published].sort(([a], [b]) => (a < b ? -1 : 1))) {
+        const pause = pauses()
+        if (pause) await pause
+        const own = kindOfPath(path)
+        const ofContent = path === origin ? null : (kindOfPath(origin)?.kind ?? null)
+        const kind = own?.kind ?? ofContent ?? (keys.has(files.get(origin)!) ? 'key' : null)
+        if (!kind) continue
+        published.delete(path)
+        // Whoever links to a file that has a harmless name expects to see it.
+        if (!own || !harmless.test(own.name)) note(kind, { path, origin: own ? path : origin })
       }
     },
     warnings: () =>
@@ -92,9 +113,9 @@ export function createGuard<File extends object>(): Guard<File> {
         const cure = 'It is not published. If it is meant for visitors, set publishAnyway of the project'
         const more = paths.length - namedOfAKind
         return [
-          ...paths.slice(0, namedOfAKind).map((file) => ({
+          ...paths.slice(0, namedOfAKind).map(({ path: file, origin }) => ({
             code: 'file_withheld',
-            message: `It is ${kinds[kind]}. ${cure}.`,
+            message: `It ${origin === file ? 'is' : `leads to ${printable(origin)},`} ${kinds[kind]}. ${cure}.`,
             file,
           })),
           ...(more > 0

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Entry } from '../../../src/engines/builder/entries.ts'
 import { entriesOfSource, outputInSource, siteLimits, storeSite } from '../../../src/engines/builder/site.ts'
 import type { Source, TreeEntry } from '../../../src/engines/builder/source-tree.ts'
+import { createGuard } from '../../../src/engines/builder/withheld.ts'
 import { createArtifacts, type LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
 import { entriesOf, file, folder, link, see } from './packed.ts'
 
@@ -84,6 +85,19 @@ describe('a static site', () => {
     expect(Object.keys(await store(...pages, link('b', 'a')))).toHaveLength(3_000)
     const links = ['b', 'c', 'd', 'e'].map((name) => link(name, 'a'))
     await expect(store(...pages, ...links)).rejects.toMatchObject({ code: 'output_too_large' })
+  })
+
+  test('has nothing that the guard withholds, by whichever links it is reached', async () => {
+    const entries = entriesOf(
+      file('index.html', 'page'),
+      file('config.php', '<?php'),
+      file('.env.d/notes', 'x'),
+      link('.well-known/c2', '../config.php'),
+      link('through', 'conf.txt'),
+      link('conf.txt', 'config.php'),
+      link('envd', '.env.d'),
+    )
+    expect(Object.keys(await storeSite(artifacts, entries, '/build/dist', createGuard()))).toEqual(['index.html'])
   })
 
   test('whose stream breaks ends with that error, and leaves no half of a file', async () => {

@@ -6,15 +6,40 @@ import { type Platform, startPlatform } from './host.ts'
 
 const key = '-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n'
 
-function sifted(files: Record<string, string>) {
+/** `links`: path → path of the file that it leads to. */
+async function sifted(files: Record<string, string | Buffer>, links: Record<string, string> = {}) {
   const guard = createGuard<{ path: string }>()
   const stored = new Map(Object.keys(files).map((path) => [path, { path }]))
   for (const [path, file] of stored) {
     if (guard.wants(path, files[path]!.length)) guard.look(file, Buffer.from(files[path]!))
   }
-  guard.sift(stored)
-  return { left: [...stored.keys()], warnings: guard.warnings() }
+  const published = new Map([...Object.keys(files).map((path) => [path, path] as const), ...Object.entries(links)])
+  await guard.sift(published, stored)
+  return { left: [...published.keys()], warnings: guard.warnings() }
 }
+
+describe('by what leads to it', () => {
+  test.each([
+    ['env.txt', '.env'],
+    ['conf.txt', 'config.php'],
+    ['dl.zip', 'b/src.zip'],
+    ['.well-known/c2', 'config.php'],
+    ['envd/notes', '.env.d/notes'],
+    ['gitx/notes', '.git-x/notes'],
+    ['readme', 'deploy'],
+  ])('%s, which is %s, is withheld with it, and named', async (path, origin) => {
+    const { left, warnings } = await sifted({ 'index.html': 'x', [origin]: key }, { [path]: origin })
+    expect(left).toEqual(['index.html'])
+    const message = expect.stringContaining(`leads to ${origin}, `)
+    expect(warnings).toContainEqual({ code: 'file_withheld', file: path, message })
+  })
+
+  test('a link is withheld for its own name too, and what it leads to is not for that', async () => {
+    const { left, warnings } = await sifted({ 'settings.txt': 'x' }, { '.env': 'settings.txt', note: 'settings.txt' })
+    expect(left).toEqual(['settings.txt', 'note'])
+    expect(warnings).toMatchObject([{ file: '.env', message: expect.stringMatching(/^It is /) }])
+  })
+})
 
 describe('by its name', () => {
   test.each([
@@ -22,8 +47,8 @@ describe('by its name', () => {
     ...['.env', '.env.local', '.env-production', 'api/.envrc', 'config.php', 'wp-config.php.bak', 'x.php~', 'a.phtml'],
     ...['.git-credentials', '.gitconfig', 'data.sqlite', 'app.db', 'dump.sql', 'dump.sql.gz', 'a/users.sqlite3'],
     ...['backup.zip', 'source-1.2.tar.gz', 'www.tgz', 'site_2024-01-01.tar.xz', 'shop-main.zip', 'shop-source.tar.gz'],
-  ])('%s is withheld', (path) => {
-    const { left, warnings } = sifted({ 'index.html': 'x', [path]: 'x' })
+  ])('%s is withheld', async (path) => {
+    const { left, warnings } = await sifted({ 'index.html': 'x', [path]: 'x' })
     expect(left).toEqual(['index.html'])
     expect(warnings).toEqual([{ code: 'file_withheld', file: path, message: expect.stringContaining('publishAnyway') }])
   })
@@ -32,17 +57,17 @@ describe('by its name', () => {
     ...['.well-known/security.txt', '.well-known/acme-challenge/server.key', '.well-known/db.sqlite', 'id_rsa.pub'],
     ...['keyboard.html', 'environment.js', 'php.html', 'download.zip', 'theme-1.2.zip', 'db.js', 'sql/index.html'],
     ...['open-source-guide.zip', 'notes.txt', 'a.pdf', '.nojekyll', 'site.webmanifest', 'src/app.js', 'backup.html'],
-  ])('%s stays', (path) => {
-    expect(sifted({ [path]: 'x' })).toEqual({ left: [path], warnings: [] })
+  ])('%s stays', async (path) => {
+    expect(await sifted({ [path]: 'x' })).toEqual({ left: [path], warnings: [] })
   })
 
-  test('what every repository has goes without a word', () => {
+  test('what every repository has goes without a word', async () => {
     const files = ['.gitignore', '.gitattributes', '.github/workflows/ci.yml', '.gitbook/a.png', '.env.example']
-    expect(sifted(Object.fromEntries(files.map((path) => [path, 'x'])))).toEqual({ left: [], warnings: [] })
+    expect(await sifted(Object.fromEntries(files.map((path) => [path, 'x'])))).toEqual({ left: [], warnings: [] })
   })
 
-  test('ten of a kind are named, and the others counted', () => {
-    const { left, warnings } = sifted(
+  test('ten of a kind are named, and the others counted', async () => {
+    const { left, warnings } = await sifted(
       Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`${n}.php`, '<?php'])),
     )
     expect([left.length, warnings.length]).toEqual([0, 11])
@@ -58,8 +83,8 @@ describe('by its first bytes', () => {
     ['encrypted', '-----BEGIN ENCRYPTED PRIVATE KEY-----\n'],
     ['PGP', '-----BEGIN PGP PRIVATE KEY BLOCK-----\n'],
     ['PuTTY', 'PuTTY-User-Key-File-3: ssh-ed25519\n'],
-  ])('a key of %s is withheld, whatever it is called', (_what, text) => {
-    expect(sifted({ deploy: text, 'notes.txt': text, '.well-known/x': text }).left).toEqual([])
+  ])('a key of %s is withheld, whatever it is called', async (_what, text) => {
+    expect((await sifted({ deploy: text, 'notes.txt': text, '.well-known/x': text })).left).toEqual([])
   })
 
   test.each([
@@ -67,11 +92,11 @@ describe('by its first bytes', () => {
     ['a certificate', '-----BEGIN CERTIFICATE-----\n'],
     ['a text about keys', `A key begins with ${key}`],
     ['nothing', ''],
-  ])('%s stays', (_what, text) => {
-    expect(sifted({ 'file.txt': text }).left).toEqual(['file.txt'])
+  ])('%s stays', async (_what, text) => {
+    expect((await sifted({ 'file.txt': text })).left).toEqual(['file.txt'])
   })
 
-  test('neither large files nor what browsers load are looked at', () => {
+  test('neither large files nor what browsers load are looked at', async () => {
     const { wants } = createGuard()
     expect([wants('a', 100), wants('a', 1 << 20), wants('a.html', 100), wants('a.js', 100)]).toEqual([
       true,
