@@ -1,8 +1,8 @@
 // One HTTP/1.1 connection to a server, for one request at a time. A server may say anything at any time.
 import type { Socket } from 'node:net'
-import { Budget } from '../../platform/budget.ts'
 import { type AnswerHead, MalformedAnswer, parseHead } from './answer-head.ts'
 import { type Chunked, createChunked } from './chunked.ts'
+import { Pace } from './pace.ts'
 
 /** Gets the answer to a request. A part is valid only until `part` returns: the next one is read into the same memory. After its last part, or `failed`, it gets nothing more. */
 export type Receiver = {
@@ -25,11 +25,11 @@ const longestHead = 16 << 10
 // Answers before the final one (1xx). A server that works for long may say so now and then.
 const maxInformational = 100
 const maxInformationalBytes = 64 << 10
-// Octets of tiny chunks that take as long as one callback of a parser.
-const stepBytes = 512
 
 export class Connection {
   readonly socket: Socket
+  /** Who can't take more of the answer pauses it. */
+  readonly pace: Pace
   /** `performance.now()` of the end of its last answer. */
   idleSinceMs = 0
   /** How long the server promised then to keep it. */
@@ -42,7 +42,6 @@ export class Connection {
   #sending = false
   #reading: 'head' | 'length' | 'chunks' | 'rest' = 'head'
   #head: AnswerHead | null = null
-  readonly #budget = new Budget()
   #held: Buffer | null = null
   #informational = 0
   #informationalBytes = 0
@@ -54,6 +53,7 @@ export class Connection {
 
   constructor(socket: Socket, onIdle: (connection: Connection) => void) {
     this.socket = socket
+    this.pace = new Pace(socket)
     this.#onIdle = onIdle
     socket.on('data', (octets: Buffer) => this.heard(octets))
     socket.on('end', () => this.#ended())
@@ -116,17 +116,9 @@ export class Connection {
     } catch (error) {
       this.#fail(error as Error)
     }
-    if (this.#reading === 'chunks' && this.#receiver) this.#spend(octets.length)
-  }
-
-  /** A server may fill every read with tiny chunks, and the system has the next read ready. */
-  #spend(bytes: number): void {
-    const { socket } = this
-    this.#budget.spend(bytes / stepBytes)
-    // Where the visitor is slow, the server waits anyway.
-    if (!this.#budget.isSpent || socket.isPaused()) return
-    socket.pause()
-    this.#budget.later(() => socket.resume())
+    // After an upgrade, each frame is looked at.
+    const hasPieces = this.#reading === 'chunks' || (this.#reading === 'rest' && this.#upgrade)
+    if (hasPieces && this.#receiver) this.pace.spend(octets.length)
   }
 
   #readHead(octets: Buffer): void {
@@ -206,7 +198,7 @@ export class Connection {
     if (!reusable) socket.destroy()
     receiver.part(part, true)
     if (!reusable || socket.destroyed) return
-    if (socket.isPaused()) socket.resume()
+    if (this.pace.isPaused) this.pace.resume()
     this.idleSinceMs = performance.now()
     this.promisedMs = promisedMs
     this.#onIdle(this)

@@ -1,6 +1,5 @@
 // Proxies one request to a server and streams its response back.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { AnswerHead } from './answer-head.ts'
 import { type Connection, Stalled } from './connection.ts'
 import { NotReached, sendFailure } from './failures.ts'
@@ -106,15 +105,15 @@ export function forward(
   }
 
   /** The server waits as long as the visitor takes anything at all. */
-  function awaitVisitor(server: Socket): void {
-    server.pause()
+  function awaitVisitor({ pace, socket: server }: Connection): void {
+    pace.pause()
     server.setTimeout(0)
     response.setTimeout(stallMs)
     response.once('drain', () => {
       response.setTimeout(0)
       if (!connection) return
       server.setTimeout(stallMs)
-      server.resume()
+      pace.resume()
     })
   }
 
@@ -122,7 +121,7 @@ export function forward(
     // Its `close` is about to come.
     if (response.destroyed || response.closed) return void connection?.destroy()
     if (!last) {
-      if (!writePart(response, part!) && connection && !connection.socket.isPaused()) awaitVisitor(connection.socket)
+      if (!writePart(response, part!) && connection && !connection.pace.isPaused) awaitVisitor(connection)
       return
     }
     connection = null

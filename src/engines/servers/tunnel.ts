@@ -8,6 +8,7 @@ import { type FailureStatus, NotReached, sendFailureTo } from './failures.ts'
 import { type Frames, followFrames, goingAwayFrame } from './frames.ts'
 import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
 import type { Upstream } from './instance.ts'
+import { Pace } from './pace.ts'
 import { writePart } from './parts.ts'
 
 // TCP keep-alive finds visitors whose network is gone.
@@ -26,6 +27,7 @@ export function tunnel(
   if (socket.destroyed) return
   const head = requestHead(request.method!, headersForServer(request, 'upgrade'))
   if (head === null) return void fail(502)
+  const pace = new Pace(socket)
   let connection: Connection | null = null
   let answered = false
   let frames: Frames | null = null
@@ -89,9 +91,11 @@ export function tunnel(
     frames = followFrames()
     if (first.length > 0) server.write(first)
     socket.on('data', (octets: Buffer) => {
-      if (server.destroyed || server.write(octets)) return
-      socket.pause()
-      server.once('drain', () => socket.resume())
+      if (!server.destroyed && !server.write(octets) && !pace.isPaused) {
+        pace.pause()
+        server.once('drain', () => pace.resume())
+      }
+      pace.spend(octets.length)
     })
     // It may have ended while the server took its time.
     if (socket.readableEnded) server.end()
@@ -102,7 +106,8 @@ export function tunnel(
     if (closing) return
     if (part) frames?.pass(part)
     if (part && !socket.destroyed && !writePart(socket, part) && !last) {
-      const server = connection!.socket
+      const server = connection!.pace
+      if (server.isPaused) return
       server.pause()
       socket.once('drain', () => server.resume())
     }
@@ -126,7 +131,7 @@ export function tunnel(
     }
     // Destroyed with octets of the visitor unread, the socket would be reset, and the frame lost with it.
     socket.end(goingAwayFrame)
-    socket.resume()
+    pace.resume()
     const late = setTimeout(() => socket.destroy(), closeMs)
     socket.once('end', () => socket.destroy()).once('close', () => clearTimeout(late))
   }

@@ -2,6 +2,7 @@
 import { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { Pace } from '../../../src/engines/servers/pace.ts'
 import { Budget } from '../../../src/platform/budget.ts'
 import { CountedRequest } from '../../../src/platform/request-intake.ts'
 import { until } from '../../helpers/until.ts'
@@ -38,6 +39,25 @@ function callsByTurn() {
   return counts
 }
 const { push } = CountedRequest.prototype
+
+/** The most bytes of paced reads in one turn of the event loop; `all` counts those of all turns. */
+function bytesByTurn() {
+  const counts = { all: 0, most: 0 }
+  let now = 0
+  vi.spyOn(Pace.prototype, 'spend').mockImplementation(function (this: Pace, bytes) {
+    if (now === 0) {
+      setImmediate(() => {
+        now = 0
+      })
+    }
+    now += bytes
+    counts.all += bytes
+    counts.most = Math.max(counts.most, now)
+    return spend.call(this, bytes)
+  })
+  return counts
+}
+const { spend } = Pace.prototype
 
 describe('a request', () => {
   test('in one-byte chunks reaches the program whole, in few writes', async () => {
@@ -137,6 +157,49 @@ describe('a program', () => {
     )
     await liar.get()
     expect(later.mock.calls.length).toBeGreaterThan(5)
+  })
+
+  test('that answers in small chunks yields its turn, however fast the visitor takes them', async () => {
+    const turns = bytesByTurn()
+    const sent = Buffer.from('8\r\nxxxxxxxx\r\n'.repeat(1 << 20))
+    liar.answer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n')
+      socket.write(sent)
+      socket.write('0\r\n\r\n')
+    })
+    await liar.get()
+    expect(turns.all).toBeGreaterThan(1 << 20)
+    expect(turns.most).toBeLessThan(600 << 10)
+  })
+})
+
+describe('a WebSocket', () => {
+  const empty = Buffer.alloc(8 << 20, Buffer.from([0x82, 0]))
+  const ask = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+  const switched = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
+
+  test('whose server floods with empty frames yields its turn', async () => {
+    const turns = bytesByTurn()
+    liar.answer((socket) => {
+      socket.write(switched)
+      socket.end(empty)
+    })
+    expect((await liar.raw(ask)).length).toBeGreaterThan(empty.length)
+    expect(turns.all).toBeGreaterThan(1 << 20)
+    expect(turns.most).toBeLessThan(600 << 10)
+  })
+
+  test('whose visitor floods with empty frames yields its turn', async () => {
+    const turns = bytesByTurn()
+    let received = 0
+    liar.answer((socket, text, count) => {
+      if (count === 1) return void socket.write(switched)
+      received += text.length
+      if (received === empty.length) socket.end()
+    })
+    await liar.raw([ask, empty.toString('latin1')])
+    expect(turns.all).toBeGreaterThan(1 << 20)
+    expect(turns.most).toBeLessThan(600 << 10)
   })
 })
 

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
 import { followFrames } from '../../../src/engines/servers/frames.ts'
+import { counted, stepsOf } from '../../helpers/steps/steps.ts'
+
+const counting = await counted<typeof import('../../../src/engines/servers/frames.ts')>('src/engines/servers/frames.ts')
 
 /** A frame of a server, or of one that masks its frames although it shouldn't. */
 function frame(opcode: number, payload: number, masked = false): Buffer {
@@ -34,4 +37,17 @@ test('nothing is inserted after the close frame of a server', () => {
   const frames = followFrames()
   frames.pass(Buffer.concat([frame(1, 5), frame(8, 2)]))
   expect(frames.isBetween).toBe(false)
+})
+
+test.each([
+  ['empty', [0x82, 0]],
+  ['empty, with a length of two octets', [0x82, 126, 0, 0]],
+  ['empty, with a length of eight octets', [0x82, 127, 0, 0, 0, 0, 0, 0, 0, 0]],
+  ['empty and masked', [0x82, 0x80, 1, 2, 3, 4]],
+  ['of one octet', [0x82, 1, 0]],
+])('frames that are %s take at most one step for each octet', async (_what, octets) => {
+  const sent = Buffer.concat(Array.from({ length: 10_000 }, () => Buffer.from(octets)))
+  const frames = counting.followFrames()
+  expect(await stepsOf(() => frames.pass(sent))).toBeLessThanOrEqual(sent.length + 1)
+  expect(frames.isBetween).toBe(true)
 })
