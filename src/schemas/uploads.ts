@@ -59,13 +59,21 @@ export const UploadParams = Type.Object({ sha256: Sha256 })
 
 export const DeploymentUploads = Type.Object(
   {
-    missing: Type.Array(Type.String(), { description: 'SHA-256 of what has to be uploaded before the build begins' }),
+    missing: Type.Array(Type.String(), {
+      description:
+        'SHA-256 of what has to be uploaded before the build begins. The response that creates the deployment lists ' +
+        'everything, every other one at most 500: upload those and read the deployment again, until the list is empty',
+    }),
+    missingFiles: Type.Integer({
+      minimum: 0,
+      description: 'How many files have no content yet; files with the same content need only one upload',
+    }),
     expiresAt: Nullable(Timestamp),
   },
   {
     $id: 'DeploymentUploads',
     description: 'What a deployment still waits for; it is given up at `expiresAt`, an hour after the last file came',
-    examples: [{ missing: [exampleHash], expiresAt: '2026-11-14T10:31:00.000Z' }],
+    examples: [{ missing: [exampleHash], missingFiles: 1, expiresAt: '2026-11-14T10:31:00.000Z' }],
   },
 )
 

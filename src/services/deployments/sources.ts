@@ -2,27 +2,27 @@
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database.ts'
 import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
+import { readMissing } from '../uploads/statements.ts'
 
 export type MissingView = NonNullable<Static<typeof DeploymentSchema>['uploads']>
+
+// Clients ask again and again while they upload; only the answer to the creation names everything.
+const maxMissing = 500
 
 /** What a deployment waits for; undefined if it was not uploaded, or is over. */
 export async function missingOf(
   db: Db,
-  { id, source, state }: { id: string; source: string; state: string },
+  { id, accountId, source, state }: { id: string; accountId: string; source: string; state: string },
 ): Promise<MissingView | undefined> {
   if (source !== 'upload' || state !== 'BUILDING') return undefined
   const found = await db.deploymentSource.findUnique({ where: { deploymentId: id } })
   if (!found) return undefined
-  const missing =
-    found.missing === 0
-      ? []
-      : await db.sourceFile.findMany({
-          where: { deploymentId: id, present: false },
-          select: { sha256: true },
-          distinct: ['sha256'],
-          orderBy: { sha256: 'asc' },
-        })
-  return { missing: missing.map(({ sha256 }) => sha256), expiresAt: found.expiresAt?.toISOString() ?? null }
+  const missing = found.missing === 0 ? [] : await readMissing(db, { accountId, deploymentId: id, limit: maxMissing })
+  return {
+    missing: missing.map(({ sha256 }) => sha256),
+    missingFiles: found.missing,
+    expiresAt: found.expiresAt?.toISOString() ?? null,
+  }
 }
 
 /** `mode`: as git has it. */

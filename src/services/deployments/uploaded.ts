@@ -202,7 +202,7 @@ export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: Upl
     const unsent = [...new Set(missing.map(({ sha256 }) => sha256))].sort()
     if (unsent.length > 0) await sayWaiting(db, view.id, unsent.length)
     const expiresAt = made?.expiresAt ? new Date(made.expiresAt).toISOString() : null
-    return { ...view, uploads: { missing: unsent, expiresAt } }
+    return { ...view, uploads: { missing: unsent, missingFiles: missing.length, expiresAt } }
   })
 }
 

@@ -111,6 +111,17 @@ export const addFiles = statement('uploads.addFiles', {
     SELECT count(*)::int AS count FROM listed`,
 })
 
+/** Some contents that a deployment waits for. Prisma would read all rows to tell them apart. */
+export const readMissing = statement('uploads.missing', {
+  reason: 'not in Prisma',
+  in: { accountId: text(), deploymentId: text(), limit: int4() },
+  out: { sha256: text() },
+  sql: (p) => `
+    SELECT DISTINCT sha256 FROM source_file
+    WHERE account_id = ${p.accountId} AND deployment_id = ${p.deploymentId} AND NOT present
+    ORDER BY sha256 LIMIT ${p.limit}`,
+})
+
 /** The contents have come: deployments that waited for nothing else are queued. Returns those that were waited for. */
 export const arrive = statement('uploads.arrive', {
   reason: 'change with its event and job',

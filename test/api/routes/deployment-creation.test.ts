@@ -39,7 +39,11 @@ describe('a deployment without git', () => {
     expect(await uploads.jobOf(id)).toBe(0)
     expect((await uploads.put(two)).status).toBe(200)
     expect(await uploads.jobOf(id)).toBe(1)
-    expect((await api.call('GET', `/deployments/${id}`)).body.uploads).toEqual({ missing: [], expiresAt: null })
+    expect((await api.call('GET', `/deployments/${id}`)).body.uploads).toEqual({
+      missing: [],
+      missingFiles: 0,
+      expiresAt: null,
+    })
 
     // Only what has changed travels the next time.
     const changed = random()
@@ -47,11 +51,31 @@ describe('a deployment without git', () => {
     expect(next.body.uploads.missing).toEqual([sha256(changed)])
   })
 
+  it('names everything at first, then some hundreds at a time until nothing is left', async () => {
+    const contents = new Map(Array.from({ length: 1_100 }, () => random()).map((content) => [sha256(content), content]))
+    const files = Object.fromEntries([...contents.values()].map((content, n) => [`${n}.txt`, content]))
+    const made = await uploads.deploy({ ...files, 'same.txt': files['0.txt']! })
+    expect(made.body.uploads.missing).toEqual([...contents.keys()].sort())
+    expect(made.body.uploads.missingFiles).toBe(1_101)
+    const rounds: number[] = []
+    for (;;) {
+      const { body } = await api.call('GET', `/deployments/${made.body.id}`)
+      const { missing, missingFiles } = body.uploads
+      if (missing.length === 0) break
+      rounds.push(missing.length)
+      expect(missingFiles).toBeGreaterThanOrEqual(missing.length)
+      const some = archive(missing.map((hash: string) => file(hash, contents.get(hash)!)))
+      expect((await api.call('POST', '/uploads', { body: some, headers: tar })).status).toBe(200)
+    }
+    expect(rounds).toEqual([500, 500, 100])
+    expect(await uploads.jobOf(made.body.id)).toBe(1)
+  })
+
   it('begins at once when everything was uploaded before', async () => {
     const content = random()
     expect((await uploads.put(content)).body.expiresAt).not.toBeNull()
     const made = await uploads.deploy({ 'index.html': content })
-    expect(made.body.uploads).toEqual({ missing: [], expiresAt: null })
+    expect(made.body.uploads).toEqual({ missing: [], missingFiles: 0, expiresAt: null })
     expect(await uploads.jobOf(made.body.id)).toBe(1)
   })
 
