@@ -60,6 +60,7 @@ export async function checkFiles(source: Static<typeof DeploymentSource>): Promi
   return checked
 }
 
+const contentsOf = (files: readonly UploadedFile[]) => new Map(files.map(({ sha256, size }) => [sha256, size]))
 const bytesOf = (contents: ReadonlyMap<string, number>) => [...contents.values()].reduce((sum, size) => sum + size, 0)
 
 type TreeLimit = 'sourceFiles' | 'sourceBytes' | 'uploadFileBytes'
@@ -120,7 +121,7 @@ async function tryDeployment(db: Db, urls: Urls, actor: Actor, { files, prebuilt
   const { accountId } = actor
   const work = async (db: Db) => {
     await lockUploads(db, { accountId })
-    await checkBytesHeld(db, accountId, bytesOf(new Map(files.map(({ sha256, size }) => [sha256, size]))))
+    await checkBytesHeld(db, accountId, bytesOf(contentsOf(files)))
     await createDeployment(db, urls, actor, { ...planned, ref: '', commit: '', source: 'upload' })
     throw takenBack
   }
@@ -144,14 +145,14 @@ export async function planArchive(
     limitOf(db, accountId, 'uploadFileBytes'),
   ])
   refuseLarge(length, bytes)
-  await receiver.requireRoom(length)
-  return receiver.aside(async (path) => {
-    await spool(body, path, bytes)
+  return receiver.aside(length, async (path, room) => {
+    await spool(body, path, bytes, room)
     return inTurn(async () => {
       const found = await listArchive(path, { files, bytes, fileBytes })
       const plan = { project, production, region, files: found, prebuilt }
       // What is stored for a deployment that is refused afterwards would count for nobody.
       await tryDeployment(db, urls, actor, plan)
+      await receiver.announceStored(room, bytesOf(contentsOf(found)))
       await storeArchive(artifacts, path)
       return { ...plan, sent: new Set(found.map(({ sha256 }) => sha256)) }
     })
@@ -173,7 +174,7 @@ export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: Upl
   return inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
     await shareSources(db, { projectId })
-    const contents = new Map(files.map(({ sha256, size }) => [sha256, size]))
+    const contents = contentsOf(files)
     const hashes = [...contents.keys()]
     const found: Awaited<ReturnType<typeof knownContents>> = []
     for (const some of chunksOf(hashes)) {

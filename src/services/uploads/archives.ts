@@ -12,6 +12,7 @@ import { faultsOfPaths, staysInside } from '../../platform/source-paths.ts'
 import { tarPadding } from '../../platform/tar.ts'
 import { type ArchiveEntry, readArchive } from '../../platform/tar-reader.ts'
 import { badArchive, refusalOf } from './batch.ts'
+import type { Hold } from './room.ts'
 
 /** `mode`: as git has it. */
 export type ArchivedFile = { path: string; sha256: string; size: number; mode: number }
@@ -44,10 +45,20 @@ export function refuseLarge(length: number, fileBytes: number): void {
   if (length > mostPackedBytes(fileBytes)) throw tooLarge(fileBytes)
 }
 
-/** Writes the body to the file; refuses more than files of so many bytes need. */
-export async function spool(body: AsyncIterable<Buffer>, path: string, fileBytes: number): Promise<void> {
-  const stream = Readable.from(bounded(body, mostPackedBytes(fileBytes), () => tooLarge(fileBytes)))
-  await pipeline(stream, createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+/** Writes the body to the file; refuses more than files of so many bytes need, and than the disk has room for. */
+export async function spool(
+  body: AsyncIterable<Buffer>,
+  path: string,
+  fileBytes: number,
+  room: Pick<Hold, 'take'>,
+): Promise<void> {
+  async function* taken() {
+    for await (const chunk of bounded(body, mostPackedBytes(fileBytes), () => tooLarge(fileBytes))) {
+      await room.take(chunk.length)
+      yield chunk
+    }
+  }
+  await pipeline(Readable.from(taken()), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
 }
 
 async function isGzip(path: string): Promise<boolean> {

@@ -4,8 +4,9 @@ import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Artifacts, StoreUnavailable } from '../../platform/artifacts.ts'
-import { freeBytes, isDiskFull } from '../../platform/disk.ts'
+import { isDiskFull } from '../../platform/disk.ts'
 import { Fault } from '../../platform/errors.ts'
+import { createRoom, type Hold, type Room, roomOf, unavailable } from './room.ts'
 import { waitMs } from './uploads.ts'
 
 /** A piece of content: `from` is its first byte, `end` the one after its last, `size` that of the whole. */
@@ -22,15 +23,25 @@ export type Receiver = {
   drop(accountId: string, hashes: readonly string[]): Promise<void>
   /** Stores contents that are in memory, durably. */
   storeAll(contents: readonly Buffer[]): Promise<void>
-  /** Runs `work` with the path of a file that is removed afterwards. */
-  aside<T>(work: (path: string) => Promise<T>): Promise<T>
-  /** Refuses to write where the disk has no room left for what the platform needs itself. */
-  requireRoom(bytes: number): Promise<void>
+  /**
+   * Runs `work` with the path of a file that is removed afterwards, and the room on the disk that it takes: `bytes` at
+   * once, as far as it is known. Refuses what would leave less than the platform needs itself.
+   */
+  aside<T>(bytes: number, work: (path: string, room: Hold) => Promise<T>): Promise<T>
+  /** Refuses to store contents that the disk has no room for. */
+  announceStored(room: Hold, bytes: number): Promise<void>
   /** Removes pieces that nobody has gone on with in time, and what dead processes left. */
   sweep(): Promise<void>
 }
 
-export type ReceiverOptions = { directory: string; artifacts: Artifacts; reserveBytes: number }
+/** `storesLocally`: what is stored takes room on this disk, too. */
+export type ReceiverOptions = {
+  directory: string
+  artifacts: Artifacts
+  reserveBytes: number
+  room?: Room
+  storesLocally?: boolean
+}
 
 // Whoever writes to a file does so within a request, and none takes longer than 30 s.
 const longestRequestMs = 45_000
@@ -39,12 +50,6 @@ const mostFound = 4
 
 // Smaller content never touches the disk before it is known to be right.
 const mostInMemory = 256 << 10
-
-const unavailable = (cause: unknown) =>
-  new Fault('overloaded', 'The platform cannot store anything at present. Nothing of the request was stored.', {
-    cause,
-    retryAfterSeconds: 10,
-  })
 
 /** A store or a disk that cannot be used is no fault of the caller, and passes. */
 async function storing<T>(work: () => Promise<T>): Promise<T> {
@@ -65,29 +70,52 @@ const otherHash = (found: string) => wrong('#', `The SHA-256 of the content is $
 const otherLength = (got: number, end: number) =>
   wrong('#/content-length', `The body ends at byte ${got} of the content; it was to end at ${end}.`)
 
+type ReceiverConfig = { dataDir: string; diskReserveMb: number; artifacts: object | null }
+
 /** `diskReserveMb`: what is left free for the platform itself. */
-export function openReceiver(
-  { dataDir, diskReserveMb }: { dataDir: string; diskReserveMb: number },
-  artifacts: Artifacts,
-) {
-  return createReceiver({ directory: join(dataDir, 'uploads'), artifacts, reserveBytes: diskReserveMb * 1024 ** 2 })
+export function openReceiver({ dataDir, diskReserveMb, artifacts: bucket }: ReceiverConfig, artifacts: Artifacts) {
+  const directory = join(dataDir, 'uploads')
+  const reserveBytes = diskReserveMb * 1024 ** 2
+  const room = roomOf({ directory, reserveBytes })
+  return createReceiver({ directory, artifacts, reserveBytes, room, storesLocally: bucket === null })
 }
 
-export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverOptions): Receiver {
+export function createReceiver({
+  directory,
+  artifacts,
+  reserveBytes,
+  room = createRoom({ directory, reserveBytes }),
+  storesLocally = true,
+}: ReceiverOptions): Receiver {
   const partOf = (accountId: string, sha256: string) => join(directory, `${accountId}.${sha256}.part`)
   const asidePath = () => join(directory, `${randomBytes(12).toString('hex')}.new`)
   const ownPath = (accountId: string, sha256: string, n: number) => join(directory, `${accountId}.${sha256}.${n}.new`)
   const sizeOf = async (path: string) => (await stat(path).catch(() => null))?.size ?? 0
 
-  async function requireRoom(bytes: number): Promise<void> {
+  /** Runs `work` with room for so many bytes. */
+  async function holding<T>(bytes: number, work: (room: Hold) => Promise<T>): Promise<T> {
     await mkdir(directory, { recursive: true, mode: 0o700 })
-    if ((await freeBytes(directory)) - bytes < reserveBytes) throw unavailable(new Error('the disk has no room'))
+    const hold = room.hold()
+    try {
+      await hold.announce(bytes)
+      return await storing(() => work(hold))
+    } finally {
+      hold.release()
+    }
   }
 
-  async function aside<T>(work: (path: string) => Promise<T>, path = asidePath()): Promise<T> {
-    await mkdir(directory, { recursive: true, mode: 0o700 })
+  const announceStored = async (hold: Hold, bytes: number) => {
+    if (storesLocally) await hold.announce(bytes)
+  }
+
+  async function aside<T>(bytes: number, work: (path: string, room: Hold) => Promise<T>): Promise<T> {
+    const path = asidePath()
+    return holding(bytes, (hold) => removing(path, () => work(path, hold)))
+  }
+
+  async function removing<T>(path: string, work: () => Promise<T>): Promise<T> {
     try {
-      return await storing(() => work(path))
+      return await work()
     } finally {
       await rm(path, { force: true })
     }
@@ -158,7 +186,8 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
   }
 
   async function storeAll(contents: readonly Buffer[]): Promise<void> {
-    await storing(async () => {
+    const bytes = contents.reduce((sum, { length }) => sum + length, 0)
+    const work = async () => {
       const left = [...contents]
       const hashes: string[] = []
       const next = async () => {
@@ -168,16 +197,18 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
       }
       await Promise.all(Array.from({ length: artifacts.storesAtOnce }, next))
       await artifacts.keep(hashes)
-    })
+    }
+    await (storesLocally ? holding(bytes, work) : storing(work))
   }
 
   /** Appends the piece to the file; returns how much is in it then. */
-  async function append(path: string, { from, end }: Piece, body: AsyncIterable<Buffer>): Promise<number> {
+  async function append(path: string, { from, end }: Piece, body: AsyncIterable<Buffer>, room: Hold): Promise<number> {
     const file = await open(path, 'a', 0o600)
     let at = from
     try {
       for await (const chunk of body) {
         if (at + chunk.length > end) throw otherLength(at + chunk.length, end)
+        await room.take(chunk.length)
         await file.write(chunk)
         at += chunk.length
       }
@@ -193,40 +224,43 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
     return digest.digest('hex')
   }
 
+  async function receiveLarge(piece: Piece, body: AsyncIterable<Buffer>, path: string, room: Hold): Promise<number> {
+    const { accountId, sha256, from, end, size } = piece
+    const part = partOf(accountId, sha256)
+    if (from > 0) await takePart(piece, path)
+    let at: number
+    try {
+      at = await append(path, piece, body, room)
+    } catch (error) {
+      // A client that went away, or that the disk had no room for, can go on later; one that lies cannot.
+      if (!(error instanceof Fault) || error.code === 'overloaded') await keepPart(path, part)
+      throw error
+    }
+    if (at !== end) throw otherLength(at, end)
+    if (end < size) {
+      await keepPart(path, part)
+      return end
+    }
+    const found = await hashOf(path)
+    if (found !== sha256) throw otherHash(found)
+    await announceStored(room, size)
+    await storeFile(path, size)
+    await artifacts.keep([sha256])
+    await rm(part, { force: true })
+    return size
+  }
+
   return {
     async receive(piece, body) {
-      const { accountId, sha256, from, end, size } = piece
+      const { from, end, size } = piece
       if (from === 0 && end === size && size <= mostInMemory) {
         await receiveSmall(piece, body)
         return size
       }
-      await requireRoom(end - from)
-      const part = partOf(accountId, sha256)
-      return aside(
-        async (path) => {
-          if (from > 0) await takePart(piece, path)
-          let at: number
-          try {
-            at = await append(path, piece, body)
-          } catch (error) {
-            // A client that went away can go on later; one that lies cannot.
-            if (!(error instanceof Fault)) await keepPart(path, part)
-            throw error
-          }
-          if (at !== end) throw otherLength(at, end)
-          if (end < size) {
-            await keepPart(path, part)
-            return end
-          }
-          const found = await hashOf(path)
-          if (found !== sha256) throw otherHash(found)
-          await storeFile(path, size)
-          await artifacts.keep([sha256])
-          await rm(part, { force: true })
-          return size
-        },
-        await pathFor(piece),
-      )
+      return holding(end - from, async (room) => {
+        const path = await pathFor(piece)
+        return removing(path, () => receiveLarge(piece, body, path, room))
+      })
     },
     offsetOf: async (accountId, sha256) => sizeOf(await adopt(accountId, sha256)),
     async isHere(accountId, sha256) {
@@ -243,8 +277,8 @@ export function createReceiver({ directory, artifacts, reserveBytes }: ReceiverO
       }
     },
     storeAll,
-    aside: (work) => aside(work),
-    requireRoom,
+    aside,
+    announceStored,
     async sweep() {
       const before = Date.now() - waitMs
       for (const name of await readdir(directory).catch(() => [])) {
