@@ -35,6 +35,11 @@ function isProblem(body: unknown): body is Problem {
   return typeof body === 'object' && body !== null && 'code' in body && 'detail' in body
 }
 
+/** A response that isn't one of the API: it's malformed, or larger than any of ours. A retry wouldn't help. */
+export class InvalidResponse extends Error {
+  override readonly name = 'InvalidResponse'
+}
+
 /** A deployment ended in ERROR or CANCELED; `deployment.error` says why. */
 export class DeploymentFailed extends Error {
   override readonly name = 'DeploymentFailed'

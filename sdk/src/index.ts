@@ -1,6 +1,6 @@
 // What the package exports.
 export { type Berth, type BerthOptions, createBerth, type EventFilter, type WaitOptions } from './client.ts'
-export { BerthError, DeploymentFailed, DomainFailed } from './errors.ts'
+export { BerthError, DeploymentFailed, DomainFailed, InvalidResponse } from './errors.ts'
 export type { components, operations, paths } from './generated/api.ts'
 export type { StreamOptions } from './streams.ts'
 export type { AnswerOf, Deployment, Domain, Event, ItemOf, LogLine, Problem, Project, Schemas } from './types.ts'

@@ -1,4 +1,6 @@
 // A fetch that sends a request again where that is safe: as `Retry-After` says, or after a growing pause.
+import { chunksOf, readBody } from './body.ts'
+import { InvalidResponse } from './errors.ts'
 
 export type RetryOptions = {
   fetch: (input: Request, init?: RequestInit) => Promise<Response>
@@ -22,12 +24,13 @@ const refused = [409, 429, 503]
 export function createRetryingFetch({ fetch, retries, timeoutMs }: RetryOptions) {
   async function attempt(request: Request): Promise<Response> {
     // A stream has no end to wait for; its reader notices when it falls silent.
-    if (request.headers.get('accept') === streamType) return fetch(request)
-    const response = await fetch(request, {
-      signal: AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]),
-    })
+    const isStream = request.headers.get('accept') === streamType
+    const response = isStream
+      ? await fetch(request)
+      : await fetch(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]) })
+    if (isStream && response.ok) return response
     // Read here, so that an answer that breaks off is a lost one.
-    const body = await response.arrayBuffer()
+    const body = await readBody(chunksOf(response.body))
     const { status, statusText, headers } = response
     return new Response(body.byteLength > 0 ? body : null, { status, statusText, headers })
   }
@@ -55,7 +58,8 @@ export function createRetryingFetch({ fetch, retries, timeoutMs }: RetryOptions)
           pauseMs = waitMs + Math.random() * firstPauseMs
         }
       } catch (error) {
-        if (isLast || request.signal.aborted || !isRepeatable(request)) throw error
+        const isFinal = isLast || error instanceof InvalidResponse || request.signal.aborted
+        if (isFinal || !isRepeatable(request)) throw error
         mayBeDone = true
       }
       await pause(pauseMs, request.signal)

@@ -1,4 +1,5 @@
 // Server-sent events: reads a stream for as long as it is wanted, and resumes behind the last message when it breaks off.
+import { InvalidResponse } from './errors.ts'
 import { backoffMs, pause, streamType } from './retry.ts'
 
 export type Message = { id: string | undefined; event: string; data: string }
@@ -14,6 +15,8 @@ export type Open = (init: { headers: Record<string, string>; signal: AbortSignal
 
 // The server gives a sign of life every 15 s.
 const silentMs = 45_000
+// The server's own messages are far smaller.
+const maxMessageLength = 1 << 20
 
 /** Ends when the caller leaves the loop or aborts. An outage is waited for, unless the stream was never open. */
 export async function* follow(open: Open, options: StreamOptions): AsyncGenerator<Message, void, undefined> {
@@ -52,8 +55,9 @@ export async function* follow(open: Open, options: StreamOptions): AsyncGenerato
   }
 }
 
-/** What will not be otherwise the next time: the token is revoked, or the resource is gone. */
+/** What will not be otherwise the next time: the token is revoked, the resource is gone, or the server is broken. */
 function isFinal(error: unknown): boolean {
+  if (error instanceof InvalidResponse) return true
   const { status } = error as { status?: number }
   return status !== undefined && status < 500 && status !== 429
 }
@@ -62,8 +66,10 @@ function isFinal(error: unknown): boolean {
 export async function* readMessages(stream: ReadableStream, alive: () => void): AsyncGenerator<Message> {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
   let buffer = ''
-  let fields: Record<string, string> = {}
+  let id: string | undefined
+  let event = 'message'
   let data: string[] = []
+  let length = 0
   try {
     for (;;) {
       const { done, value } = await reader.read()
@@ -76,13 +82,23 @@ export async function* readMessages(stream: ReadableStream, alive: () => void): 
       for (const line of lines) {
         if (line !== '') {
           const [, name = '', text = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? []
-          if (name === 'data') data.push(text)
-          else fields[name] = text
+          if (name === 'id') id = text
+          else if (name === 'event') event = text
+          else if (name === 'data') {
+            data.push(text)
+            length += text.length + 1
+          }
           continue
         }
-        if (data.length > 0) yield { id: fields.id, event: fields.event ?? 'message', data: data.join('\n') }
-        fields = {}
+        if (data.length > 0) yield { id, event, data: data.join('\n') }
+        id = undefined
+        event = 'message'
         data = []
+        length = 0
+      }
+      // Counts what is kept of the message so far: its data, and the line that is still incomplete.
+      if (length + buffer.length > maxMessageLength) {
+        throw new InvalidResponse('The server sent a message of more than 1 MiB.')
       }
     }
   } finally {

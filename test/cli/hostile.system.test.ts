@@ -201,6 +201,38 @@ test('an answer without end is left', async () => {
   expect(sent).toBeLessThan(300 << 20)
 }, 60_000)
 
+test.each([
+  ['projects ls', 200],
+  ['whoami', 200],
+  ['ls', 400],
+  ['events -f', 400],
+])(
+  'so is one to `berth %s` with status %i',
+  async (command, status) => {
+    let sent = 0
+    const url = await listen((_, response) => {
+      writeWithoutEnd(response.writeHead(status, { 'content-type': 'application/json' }), (bytes) => (sent += bytes))
+    })
+    const ended = await cli.run(command.split(' '), { env: { BERTH_URL: url, BERTH_TOKEN: 'brt_test' } })
+    expect(ended).toEqual({ code: 7, stdout: '', stderr: 'Error: The server responded with more than 256 MiB.\n' })
+    expect(asked).toHaveLength(1)
+    expect(sent).toBeLessThan(300 << 20)
+  },
+  60_000,
+)
+
+test('an event without end is left', async () => {
+  let sent = 0
+  const url = await listen((request, response) => {
+    if (request.headers.accept !== 'text/event-stream') return send(response, { events: [], nextCursor: null })
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: ')
+    writeWithoutEnd(response, (bytes) => (sent += bytes))
+  })
+  const ended = await cli.run(['events', '-f'], { env: { BERTH_URL: url, BERTH_TOKEN: 'brt_test' } })
+  expect(ended).toEqual({ code: 7, stdout: '', stderr: 'Error: The server sent a message of more than 1 MiB.\n' })
+  expect(sent).toBeLessThan(32 << 20)
+}, 60_000)
+
 test('a message without end is left', async () => {
   let sent = 0
   const ended = await deploy(logAnswer((response) => writeWithoutEnd(response, (bytes) => (sent += bytes))))

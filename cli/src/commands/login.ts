@@ -1,5 +1,6 @@
 // Signing in and out: with a token that a person approves in the console, a given one, or one for the identity of a CI job.
 import { hostname } from 'node:os'
+import { chunksOf, readBody } from '../../../sdk/src/body.ts'
 import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes, Failure, usage } from '../kit/failures.ts'
@@ -105,10 +106,18 @@ async function githubIdentity({ env, server, signal }: Context): Promise<string>
     url.origin,
     env,
   )(new Request(url, { headers: { authorization: `Bearer ${bearer}` }, signal }))
-  const { value } = (await answer.json().catch(() => ({}))) as { value?: string }
+  const { value } = identityIn(Buffer.from(await readBody(chunksOf(answer.body))).toString('utf8'))
   if (!answer.ok || !value)
     throw new Failure(exitCodes.refused, `GitHub returned no identity token (${answer.status}).`)
   return value
+}
+
+function identityIn(text: string): { value?: string } {
+  try {
+    return JSON.parse(text) ?? {}
+  } catch {
+    return {}
+  }
 }
 
 export const logout: Action = async (context) => {

@@ -1,4 +1,5 @@
 // Errors as exit codes and as text. docs/cli.md lists the codes.
+import { InvalidResponse } from '../../../sdk/src/errors.ts'
 import { version } from './built-in.ts'
 import { clean, cleanJson } from './text.ts'
 
@@ -64,6 +65,7 @@ function isInterrupt(error: unknown): boolean {
 export function codeOf(error: unknown): ExitCode {
   if (error instanceof Failure) return error.exitCode
   if (isInterrupt(error)) return exitCodes.interrupted
+  if (error instanceof InvalidResponse) return exitCodes.unreachable
   const refusal = refusalOf(error)
   if (refusal) return codeOfStatus(refusal.status)
   return isUnreachable(error) ? exitCodes.unreachable : exitCodes.failed

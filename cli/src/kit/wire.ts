@@ -2,6 +2,8 @@
 // that is safe, as the SDK does it.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { readBody } from '../../../sdk/src/body.ts'
+import { InvalidResponse } from '../../../sdk/src/errors.ts'
 import { backoffMs, pause, streamType } from '../../../sdk/src/retry.ts'
 import { exitCodes, Failure, isProblem } from './failures.ts'
 import type { Sent, Transport } from './transport.ts'
@@ -43,7 +45,6 @@ function parsed(text: string): unknown {
 const retries = 3
 const timeoutMs = 120_000
 const longestRetryAfterMs = 120_000
-const mostBytes = 256 << 20
 const passing = [500, 502, 503, 504]
 const refused = [409, 429, 503]
 
@@ -55,7 +56,7 @@ export function createWire(transport: Transport): (call: Sent) => Promise<Answer
     try {
       const message = await transport({ ...call, signal })
       const isOpen = isStream && message.statusCode === 200
-      return answerOf(message, isOpen ? null : await textOf(message))
+      return answerOf(message, isOpen ? null : Buffer.from(await readBody(message)).toString('utf8'))
     } catch (error) {
       // Node says that it was aborted, but not why.
       throw signal.aborted ? signal.reason : error
@@ -82,23 +83,13 @@ export function createWire(transport: Transport): (call: Sent) => Promise<Answer
           pauseMs = waitMs + Math.random() * 250
         }
       } catch (error) {
-        if (isLast || error instanceof Failure || call.signal.aborted || !isRepeatable(call)) throw error
+        const isFinal = isLast || error instanceof Failure || error instanceof InvalidResponse || call.signal.aborted
+        if (isFinal || !isRepeatable(call)) throw error
         mayBeDone = true
       }
       await pause(pauseMs, call.signal)
     }
   }
-}
-
-async function textOf(message: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of message) {
-    bytes += chunk.length
-    if (bytes > mostBytes) throw new Failure(exitCodes.unreachable, 'The server responded with more than 256 MiB.')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 function answerOf(message: IncomingMessage, text: string | null): Answer {

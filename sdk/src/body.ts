@@ -1,0 +1,37 @@
+// Reads the body of a response up to a limit: a broken or hostile server may send one that never ends.
+import { InvalidResponse } from './errors.ts'
+
+const maxBytes = 256 << 20
+
+/** Throws `InvalidResponse` at the limit, and leaves the rest unread. */
+export async function readBody(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
+  const read: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of chunks) {
+    bytes += chunk.byteLength
+    if (bytes > maxBytes) throw new InvalidResponse('The server responded with more than 256 MiB.')
+    read.push(chunk)
+  }
+  const whole = new Uint8Array(bytes)
+  let at = 0
+  for (const chunk of read) {
+    whole.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return whole
+}
+
+/** Not every browser can iterate over a stream. */
+export async function* chunksOf(stream: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
+  if (!stream) return
+  const reader = stream.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    reader.cancel().catch(() => {})
+  }
+}

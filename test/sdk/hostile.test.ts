@@ -1,0 +1,64 @@
+// The SDK against a server whose responses are endless or malformed: an error that says so, and an end.
+import { expect, test } from 'vitest'
+import { createBerth, InvalidResponse } from '../../sdk/src/index.ts'
+
+const chunk = new Uint8Array(1 << 20).fill(0x20)
+
+/** A client of a server that sends `first` and then 1 MiB after the other, and how many it sent. */
+function endless(first: string, init: ResponseInit) {
+  const sent = { requests: 0, chunks: 0 }
+  const fetch = async () => {
+    sent.requests++
+    const body = new ReadableStream<Uint8Array>({
+      start: (stream) => stream.enqueue(new TextEncoder().encode(first)),
+      pull(stream) {
+        sent.chunks++
+        stream.enqueue(chunk)
+      },
+    })
+    return new Response(body, init)
+  }
+  return { sent, berth: createBerth({ baseUrl: 'http://berth.test/api', token: 'brt_x', fetch }) }
+}
+
+const json = { headers: { 'content-type': 'application/json' } }
+const stream = { headers: { 'content-type': 'text/event-stream' } }
+
+test.each([200, 400, 503])('a response of status %i without an end is left at 256 MiB', async (status) => {
+  const { berth, sent } = endless('{', { ...json, status })
+  await expect(berth.get('/account')).rejects.toThrow(
+    new InvalidResponse('The server responded with more than 256 MiB.'),
+  )
+  expect(sent.requests).toBe(1)
+  expect(sent.chunks).toBeLessThan(260)
+})
+
+test('so is the refusal of a stream', async () => {
+  const { berth, sent } = endless('{', { ...json, status: 400 })
+  await expect(berth.logs('dpl_1').next()).rejects.toBeInstanceOf(InvalidResponse)
+  expect(sent.chunks).toBeLessThan(260)
+})
+
+test.each(['data: ', 'id: ', 'unsupported: ', ': '])(
+  'a message of %j without an end is left at 1 MiB',
+  async (first) => {
+    const { berth, sent } = endless(first, stream)
+    await expect(berth.logs('dpl_1').next()).rejects.toThrow(
+      new InvalidResponse('The server sent a message of more than 1 MiB.'),
+    )
+    expect(sent.requests).toBe(1)
+    expect(sent.chunks).toBeLessThan(10)
+  },
+)
+
+test('so is one of lines without an end', async () => {
+  const lines = 'data: x\n'.repeat(1 << 19)
+  const { berth } = endless(lines, stream)
+  await expect(berth.logs('dpl_1').next()).rejects.toBeInstanceOf(InvalidResponse)
+})
+
+test('comments between messages never add up to a message', async () => {
+  const comments = ':keep-alive\nid: 1\n'.repeat(1 << 17)
+  const { berth } = endless(`${comments}data: {"text":"x"}\n\n`, stream)
+  expect(await berth.logs('dpl_1').next()).toEqual({ done: false, value: { text: 'x' } })
+})
