@@ -13,7 +13,7 @@ import { writePart } from './parts.ts'
 
 // TCP keep-alive finds visitors whose network is gone.
 const keepAliveMs = 60_000
-// How long a visitor has to take the end of a WebSocket.
+// How long a visitor or a server has to take the end of a WebSocket.
 const closeMs = 2_000
 
 /** `answered` is called with the status of the answer. */
@@ -40,7 +40,7 @@ export function tunnel(
   })
   const leave = () => {
     // What was sent before the close is still delivered.
-    if (answered) connection?.socket.destroySoon()
+    if (answered && connection) endWithin(connection.socket, closeMs)
     else connection?.destroy()
     done()
   }
@@ -125,16 +125,28 @@ export function tunnel(
     if (closing) return
     closing = true
     if (!frames?.isBetween || socket.readableEnded) {
-      if (socket instanceof Socket) socket.destroySoon()
-      else socket.end()
-      return
+      // A server that refuses the upgrade may send a page, which a visitor reads as slowly as any other.
+      return void endWithin(socket, frames ? closeMs : stallMs)
     }
     // Destroyed with octets of the visitor unread, the socket would be reset, and the frame lost with it.
     socket.end(goingAwayFrame)
     pace.resume()
-    const late = setTimeout(() => socket.destroy(), closeMs)
-    socket.once('end', () => socket.destroy()).once('close', () => clearTimeout(late))
+    destroyAfter(socket, closeMs)
+    socket.once('end', () => socket.destroy())
   }
+}
+
+/** After what was written, if it is taken in time: who reads nothing would hold the connection and all that is queued. */
+function endWithin(socket: Duplex, maxMs: number): void {
+  destroyAfter(socket, maxMs)
+  if (socket instanceof Socket) socket.destroySoon()
+  else socket.end()
+}
+
+function destroyAfter(socket: Duplex, ms: number): void {
+  if (socket.destroyed) return
+  const late = setTimeout(() => socket.destroy(), ms)
+  socket.once('close', () => clearTimeout(late))
 }
 
 function headOf({ status, reason }: AnswerHead, headers: readonly string[]): string {

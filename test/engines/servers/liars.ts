@@ -17,6 +17,8 @@ export type Liar = {
   sockets: Socket[]
   /** Requests and tunnels that are not over. */
   readonly open: number
+  /** Connections of the edge that are open, with visitors and with the program. */
+  readonly held: number
   /** To the program, since `answer`. */
   readonly writes: number
   /** How often it was suspected to have crashed. */
@@ -26,6 +28,8 @@ export type Liar = {
   /** Sends bytes to the edge; resolves with all that comes back until `end` matches, or the connection closes. */
   raw(bytes: string | string[], end?: RegExp): Promise<string>
   get(path?: string): Promise<string>
+  /** Ends all requests and tunnels, as when another deployment takes over. */
+  cut(): void
   /** Proxies a request of another server to the program. */
   handle(request: IncomingMessage, response: ServerResponse): void
   stop(): Promise<void>
@@ -36,7 +40,9 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
   let suspected = 0
   const received: string[] = []
   const sockets: Socket[] = []
-  const exchanges = new Set<object>()
+  const exchanges = new Set<{ cut(): void }>()
+  const held = new Set<Socket>()
+  const hold = (socket: Socket) => void held.add(socket.on('close', () => held.delete(socket)))
   const program = createServer((socket) => {
     const index = received.push('') - 1
     let count = 0
@@ -53,6 +59,7 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
   let writes = 0
   const connectProgram: Connect = async (options) => {
     const socket = await connectTo({ host: '127.0.0.1', port: programPort, ...options })
+    hold(socket)
     const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
     return Object.assign(socket, {
       write(...args: unknown[]) {
@@ -69,12 +76,14 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     receivedBytes: 0,
     answers: async () => true,
     touch: () => {},
-    begin() {
-      const exchange = {}
+    begin(_kind, cut) {
+      const exchange = { cut }
       exchanges.add(exchange)
       return () => void exchanges.delete(exchange)
     },
-    cut: () => {},
+    cut() {
+      for (const { cut } of [...exchanges]) cut()
+    },
     ended: new Promise(() => {}),
     kill: async () => {},
   }
@@ -82,6 +91,7 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
   const handle = (request: IncomingMessage, response: ServerResponse) => forward(request, response, instance, options)
   const front = createHttpServer({ shouldUpgradeCallback: isUpgrade, IncomingMessage: CountedRequest }, handle)
   front.on('upgrade', (request, socket, head) => tunnel({ request, socket, head }, instance, options))
+  front.on('connection', hold)
   boundRequests(front, 'connection')
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
   const { port } = front.address() as AddressInfo
@@ -106,6 +116,9 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     get open() {
       return exchanges.size
     },
+    get held() {
+      return held.size
+    },
     get writes() {
       return writes
     },
@@ -121,6 +134,7 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     },
     raw,
     handle,
+    cut: () => instance.cut(['tunnel']),
     get: (path = '/') => raw(`GET ${path} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n`),
     async stop() {
       instance.pool.close()
