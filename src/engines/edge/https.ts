@@ -51,6 +51,10 @@ const sessionIdleMs = 60_000
 // Browsers use at most a hundred; each stream costs memory that any client can claim.
 const mostStreams = 128
 const mostHeaderBytes = 16 << 10
+// Four pages of a browser, all cancelled at once. Node creates its objects for a request before anyone can refuse it, so
+// this is what resets may cost before the session ends; Node's default is 1,000.
+const mostResets = 512
+const resetsPerSecond = 33
 
 export function createHttpsServer(options: HttpsOptions): HttpsServer {
   const { certificates, handle, upgrade, http1, plain, shares, tickets = createTicketKeys(), draining, log } = options
@@ -64,6 +68,8 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
       // Node's types of servers are those of its own class.
       Http2ServerResponse: Http2Response as unknown as typeof Http2ServerResponse,
       settings: { maxConcurrentStreams: mostStreams, maxHeaderListSize: mostHeaderBytes, enablePush: false },
+      streamResetBurst: mostResets,
+      streamResetRate: resetsPerSecond,
       ...tlsPolicy,
       handshakeTimeout: handshakeTimeoutMs,
       SNICallback(this: unknown, name, callback) {

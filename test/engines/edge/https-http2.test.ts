@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { type ClientHttp2Session, constants } from 'node:http2'
@@ -229,6 +230,24 @@ describe('a server behind HTTP/2', () => {
     proxied.mockRestore()
     const answers = await Promise.all(Array.from({ length: 120 }, () => ask(server, { ':path': '/' })))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
+  })
+
+  test('gets no flood of requests that are reset: the session ends after 512, and what came with them', async () => {
+    let streams = 0
+    const count = () => void streams++
+    subscribe('http2.server.stream.created', count)
+    const reset = Buffer.alloc(4, 0)
+    // A header of 100 octets, so that a record of TLS has no more than 120 of these requests.
+    const head = Buffer.concat([postHead, Buffer.from([0, 1, 0x78, 100]), Buffer.alloc(100, 0x61)])
+    const { socket } = await openRaw(
+      world,
+      Array.from({ length: 4_000 }, (_, n) => [frame(1, 5, 2 * n + 1, head), frame(3, 0, 2 * n + 1, reset)]).flat(),
+    )
+    await closed(socket)
+    unsubscribe('http2.server.stream.created', count)
+    expect(streams).toBeGreaterThanOrEqual(512)
+    expect(streams).toBeLessThan(640)
+    expect((await ask(server, { ':path': '/' })).status).toBe(200)
   })
 
   test('gets no flood of tiny frames: the session ends, and the visitor is told to calm down', async () => {
