@@ -1,5 +1,6 @@
 // Reads tar archives of any program as hostile input: ustar, pax and GNU names; files, links and directories, nothing else.
 import type { ByteReader } from './byte-reader.ts'
+import { createPauses } from './pauses.ts'
 import { BadArchive, tarPadding } from './tar.ts'
 
 export type ArchiveEntry = {
@@ -18,6 +19,8 @@ const longestHeader = 64 << 10
 const longestName = 4096
 // Of all files together: programs write a few for each. Packed they are nothing, but each takes time.
 const mostAttributes = 1_000_000
+// Of one file, in all of its headers: they are read without a pause.
+const maxAttributesPerFile = 1_000
 // Folders, and headers that tell the names of files: three or four for each file that a deployment may have.
 const mostOthers = 200_000
 const kinds: Record<string, ArchiveEntry['kind'] | undefined> = {
@@ -110,11 +113,19 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
   let longName: string | null = null
   let longTarget: string | null = null
   let attributes = 0
+  let ofFile = 0
   const count = () => {
     if (++attributes > mostAttributes) throw new BadArchive('The files of the archive have too many attributes.')
+    if (++ofFile > maxAttributesPerFile) {
+      throw new BadArchive(`A file of the archive has more than ${maxAttributesPerFile} attributes.`)
+    }
   }
   let others = 0
+  const pauses = createPauses()
   for (;;) {
+    // Headers may follow each other for megabytes, all of which may be in memory already.
+    const pause = pauses()
+    if (pause) await pause
     const block = await reader.take(blockBytes)
     if (block.every((byte) => byte === 0)) return
     checkSum(block)
@@ -152,6 +163,7 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
     const target = pax.get('linkpath') ?? longTarget ?? decode(field(block, 157, 100))
     yield { kind, path: plainName(name), mode: number(block, 100, 8), size, target }
     pax = new Map()
+    ofFile = 0
     longName = null
     longTarget = null
   }

@@ -1,4 +1,5 @@
 // /uploads: content for deployments without git, by its hash, in one request or in pieces.
+import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Fault, type FieldCode } from '../../platform/errors.ts'
@@ -62,7 +63,9 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
     { parseAs: 'buffer', bodyLimit: batchLimitBytes },
     (request, raw, done) => {
       // Idempotency-Key compares requests by what they mean, which is JSON everywhere else.
-      request.rawBody = Buffer.from(JSON.stringify((raw as Buffer).toString('base64')))
+      if (request.headers['idempotency-key'] !== undefined) {
+        request.rawBody = Buffer.from(JSON.stringify(hash('sha256', raw as Buffer)))
+      }
       done(null, raw)
     },
   )

@@ -2,7 +2,6 @@
 import { hash } from 'node:crypto'
 import { ByteReader, CutShort } from '../../platform/byte-reader.ts'
 import { Fault } from '../../platform/errors.ts'
-import { createPauses } from '../../platform/pauses.ts'
 import { BadArchive, tarPadding } from '../../platform/tar.ts'
 import { readArchive } from '../../platform/tar-reader.ts'
 
@@ -26,11 +25,8 @@ export async function readBatch(archive: Buffer | undefined): Promise<BatchFile[
   }
   const reader = new ByteReader(whole())
   const files = new Map<string, Buffer>()
-  const pauses = createPauses()
   try {
     for await (const { kind, path, size } of readArchive(reader)) {
-      const pause = pauses()
-      if (pause) await pause
       if (kind === 'directory') continue
       const content = await reader.take(size)
       await reader.take(tarPadding(size).length)
