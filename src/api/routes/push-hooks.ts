@@ -27,6 +27,7 @@ import { readRequestEvent } from '../../services/pushes/request-events.ts'
 import { deliveryOfPush, eventOfPush, payloadOfForm } from '../../services/pushes/signatures.ts'
 import type { Deps } from '../deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
+import { parseJson } from '../http/json-bodies.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { requireHttps, shedLoad } from '../http/transport.ts'
@@ -157,12 +158,12 @@ const pushesPerMinute = 60
 const tooManyPushes = (resetSeconds: number) =>
   tooMany(`More than ${pushesPerMinute} pushes in a minute.`, resetSeconds)
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-function readJson(text: Buffer): unknown {
+/** Bounds what lies deep in it: who signs a push is known, but may be hostile. */
+async function readJson(text: Buffer): Promise<unknown> {
   try {
-    return JSON.parse(utf8.decode(text))
+    return await parseJson(text)
   } catch (error) {
+    if (error instanceof Fault) throw error
     throw new Fault('invalid_json', 'The push is not valid JSON.', { cause: error })
   }
 }
@@ -256,14 +257,14 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
         if (event === 'pull_request') {
           // Each host has a form of its own, which is not that of a push.
           const received = {
-            event: readRequestEvent(readJson(text)),
+            event: readRequestEvent(await readJson(text)),
             text,
             deliveryId: deliveryOfPush(request.headers),
           }
           return reply.code(202).send(await takeRequest(db, options, request.actor, received))
         }
         request.rawBody = text
-        request.body = readJson(text) as never
+        request.body = (await readJson(text)) as never
       },
     },
     async (request, reply) => {

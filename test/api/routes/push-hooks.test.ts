@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { forgetOldPushes } from '../../../src/services/pushes/pushes.ts'
 import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
@@ -364,6 +364,28 @@ describe('a signed body that is no push', () => {
       expect(body.errors).toMatchObject([{ in: 'body', pointer: '#/ref' }])
     },
   )
+
+  test('is refused before it is parsed when most of a megabyte lies deep in it', async () => {
+    const parse = vi.spyOn(JSON, 'parse')
+    const deep = `${'{"a":[0,'.repeat(100_000)}0${']}'.repeat(100_000)}`
+    const answer = await send(shared, `{"ref":"refs/heads/main","commits":${deep}}`)
+    const longest = Math.max(...parse.mock.calls.map(([text]) => text.length))
+    parse.mockRestore()
+    expect(answer).toMatchObject({ status: 422, body: { errors: [{ in: 'body', code: 'too_long' }] } })
+    expect(longest).toBeLessThanOrEqual(256 * 1024)
+  })
+
+  test('is taken with thousands of commits, which are parsed some at a time', async () => {
+    const hook = await newHook()
+    const commits = Array.from({ length: 4_000 }, (_, n) => ({ id: hash('a'), message: `commit ${n}`.padEnd(150) }))
+    const text = JSON.stringify(payloadOf({ commits }))
+    const parse = vi.spyOn(JSON, 'parse')
+    const { status } = await send(hook, text)
+    const longest = Math.max(...parse.mock.calls.map(([text]) => text.length))
+    parse.mockRestore()
+    expect(status).toBe(202)
+    expect(longest).toBeLessThanOrEqual(256 * 1024)
+  })
 
   test('is refused above a megabyte, and taken below', async () => {
     const hook = await newHook()
