@@ -2,13 +2,19 @@
 import { Named } from '../../schemas/common.ts'
 import { Deployment, DeploymentParams, RedeployDeployment } from '../../schemas/deployments.ts'
 import { createDeployment } from '../../services/deployments/deployments.ts'
-import { planRedeployment } from '../../services/deployments/redeployments.ts'
+import { isUploaded, planRedeployment } from '../../services/deployments/redeployments.ts'
 import { createUploaded } from '../../services/deployments/uploaded.ts'
+import { closedByClient, isGone, leavePlace } from '../http/transport.ts'
+import { createTurns } from '../http/turns.ts'
 import type { RoutePlugin } from './route.ts'
+
+// The account's uploads are locked while one is written: others would wait in the database, until that gives them up.
+const maxWaiting = 8
 
 export const redeploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, urls } = deps
   const { region } = deps.config
+  const inTurn = createTurns('redeployments', maxWaiting)
 
   app.post(
     '/deployments/:id/redeploy',
@@ -29,18 +35,25 @@ export const redeploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         response: { 201: Named(Deployment) },
       },
     },
-    (request, reply) =>
-      once(request, reply, {
-        prepare: () => {
-          const { id } = request.params
-          return planRedeployment(db, request.actor, { id, region, production: request.body?.production })
-        },
-        status: 201,
-        work: (db, plan) =>
-          'files' in plan
-            ? createUploaded(db, urls, request.actor, plan)
-            : createDeployment(db, urls, request.actor, plan),
-        location: (deployment) => `/deployments/${deployment.id}`,
-      }),
+    async (request, reply) => {
+      const { id } = request.params
+      const redeploy = () =>
+        once(request, reply, {
+          prepare: () => planRedeployment(db, request.actor, { id, region, production: request.body?.production }),
+          status: 201,
+          work: (db, plan) =>
+            'files' in plan
+              ? createUploaded(db, urls, request.actor, plan)
+              : createDeployment(db, urls, request.actor, plan),
+          location: (deployment) => `/deployments/${deployment.id}`,
+        })
+      if (!(await isUploaded(db, request.actor, id))) return redeploy()
+      leavePlace(request)
+      return inTurn(request.actor.accountId, async () => {
+        if (isGone(request)) throw closedByClient()
+        await app.recheck(request)
+        return redeploy()
+      })
+    },
   )
 }

@@ -9,6 +9,11 @@ import { checkTree, requireWithin, type UploadPlan } from './uploaded.ts'
 
 export type Redeployment = { id: string; region: string; production: boolean | undefined }
 
+/** Whether the deployment is of files that were uploaded; there may be many. */
+export async function isUploaded(db: Db, actor: Actor, id: string): Promise<boolean> {
+  return (await findDeployment(db, actor, id)).source === 'upload'
+}
+
 /** Asks nobody for anything: the commit is the one that was resolved then, even if its branch has moved on. */
 export async function planRedeployment(
   db: Db,

@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database.ts'
 import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
-import { readMissing } from '../uploads/statements.ts'
+import { readFiles, readMissing } from '../uploads/statements.ts'
 
 export type MissingView = NonNullable<Static<typeof DeploymentSchema>['uploads']>
 
@@ -28,10 +28,19 @@ export async function missingOf(
 /** `mode`: as git has it. */
 export type UploadedFile = { path: string; sha256: string; size: number; mode: number }
 
+const filesAtOnce = 1_000
+
 /** The files of a deployment for its build; null if some of them are not kept. Called for the system: there is no owner. */
 export async function readUploaded(db: Db, deploymentId: string): Promise<UploadedFile[] | null> {
-  const select = { path: true, sha256: true, size: true, mode: true, present: true }
-  const files = await db.sourceFile.findMany({ where: { deploymentId }, select, orderBy: { path: 'asc' } })
-  if (files.length === 0 || files.some(({ present }) => !present)) return null
-  return files.map(({ path, sha256, size, mode }) => ({ path, sha256, size: Number(size), mode }))
+  const files: UploadedFile[] = []
+  for (let after = ''; ; ) {
+    const found = await readFiles(db, { deploymentId, after, limit: filesAtOnce })
+    if (found.some(({ present }) => !present)) return null
+    for (const { path, sha256, size, mode } of found) files.push({ path, sha256, size: Number(size), mode })
+    if (found.length < filesAtOnce) break
+    after = found.at(-1)!.path
+  }
+  // Files are deleted only with their source, so all of them were read if it is still there.
+  const isKept = files.length > 0 && (await db.deploymentSource.count({ where: { deploymentId } })) > 0
+  return isKept ? files : null
 }

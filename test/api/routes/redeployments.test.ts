@@ -1,5 +1,5 @@
 // POST /deployments/{id}/redeploy: the same source once more, without asking for anything that is stored.
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { forgetContents } from '../../../src/services/uploads/statements.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
@@ -61,6 +61,32 @@ test('uploaded files are built again without being sent again', async () => {
     newBytes: 0n,
   })
   expect(await uploads.jobOf(again.body.id)).toBe(1)
+})
+
+test('thousands of uploaded files are built again whole', async () => {
+  const content = random()
+  const files = Object.fromEntries(Array.from({ length: 2_500 }, (_, n) => [`d${n % 7}/${n}.txt`, content]))
+  const { body: first } = await uploads.deploy(files)
+  await uploads.put(content)
+  const again = await redeploy(first.id)
+  expect(again.status, again.text).toBe(201)
+  expect(await filesOf(again.body.id)).toEqual(await filesOf(first.id))
+})
+
+test('an account redeploys uploaded files one after another, and what waits is bounded', async () => {
+  const content = random()
+  const { body: first } = await uploads.deploy({ 'index.html': content })
+  await uploads.put(content)
+  const turn = Promise.withResolvers<void>()
+  const recheck = vi.spyOn(api.app, 'recheck').mockImplementationOnce(() => turn.promise)
+  const sent = Array.from({ length: 10 }, () => redeploy(first.id))
+  // One has its turn, eight wait.
+  expect(await Promise.race(sent)).toMatchObject({ status: 429, body: { code: 'rate_limited' } })
+  expect(recheck).toHaveBeenCalledTimes(1)
+  turn.resolve()
+  const statuses = (await Promise.all(sent)).map(({ status }) => status)
+  expect(statuses.sort()).toEqual([...Array(9).fill(201), 429])
+  expect(recheck).toHaveBeenCalledTimes(9)
 })
 
 test('what cannot be built again is refused, and leaves nothing', async () => {
