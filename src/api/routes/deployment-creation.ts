@@ -39,7 +39,11 @@ const sourceFiles: LongList = {
 type Archive = { pipe: unknown } & AsyncIterable<Buffer>
 
 const isArchive = (body: unknown): body is Archive => typeof (body as Archive | null)?.pipe === 'function'
-const comesAsArchive = ({ headers }: FastifyRequest) => archiveTypes.includes(headers['content-type'] ?? '')
+/** Media types have no upper or lower case, and may have parameters. */
+const comesAsArchive = ({ headers }: FastifyRequest) => {
+  const [mediaType = ''] = (headers['content-type'] ?? '').split(';', 1)
+  return archiveTypes.includes(mediaType.trim().toLowerCase())
+}
 
 const badQuery = (name: string, code: FieldError['code'], detail: string) =>
   invalidFields([{ in: 'query', pointer: `#/${name}`, code, detail }])

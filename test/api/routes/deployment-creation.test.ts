@@ -189,6 +189,9 @@ describe('an archive in one request', () => {
       [gzipSync(packed), 'application/gzip'],
       [packed, 'application/x-tar'],
       [packed, 'application/octet-stream'],
+      [gzipSync(packed), 'APPLICATION/GZIP'],
+      [packed, 'application/octet-stream; charset=x'],
+      [packed, 'Application/X-Tar ;a=b'],
     ] as const) {
       const made = await send(bytes, 'project=site&production=true', type)
       expect(made.status, made.text).toBe(201)
@@ -201,6 +204,13 @@ describe('an archive in one request', () => {
         ['index.html', 0o100644],
         ['start', 0o120000],
       ])
+    }
+  })
+
+  it('is no archive by a media type that only begins like one', async () => {
+    const packed = archive([file('index.html', random())])
+    for (const type of ['application/gzip2', 'application/x-tar+json', 'text/plain; a=application/gzip']) {
+      expect((await send(packed, 'project=site', type)).status, type).toBe(415)
     }
   })
 
