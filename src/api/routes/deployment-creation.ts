@@ -176,7 +176,8 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once })
         description:
           'Deploys the files of a tar archive, without git: the body is the archive, compressed by gzip or not ' +
           '(`application/gzip` and `application/x-tar` are taken, too). For many or large files, list them with `POST /deployments`, which asks ' +
-          'only for what it does not know.',
+          'only for what it does not know. An `Idempotency-Key` compares archives by length, media type and the header ' +
+          '`Content-Digest`, before they are read.',
         consumes: ['application/octet-stream'],
         querystring: ArchiveQuery,
         body: SourceArchive,

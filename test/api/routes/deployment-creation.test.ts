@@ -207,6 +207,17 @@ describe('an archive in one request', () => {
     }
   })
 
+  it('is told by its Content-Digest from another one of the same length under a used key', async () => {
+    const [one, two] = [random(), random()].map((content) => archive([file('index.html', content)]))
+    const once = (body: Buffer) => {
+      const headers = { ...tar, 'idempotency-key': 'archive', 'content-digest': `sha-256=:${sha256(body)}:` }
+      return api.call('POST', '/deployments/archive?project=site', { body, headers })
+    }
+    const made = await once(one!)
+    expect((await once(one!)).body.id).toBe(made.body.id)
+    expect(await once(two!)).toMatchObject({ status: 422, body: { code: 'idempotency_key_reused' } })
+  })
+
   it('is no archive by a media type that only begins like one', async () => {
     const packed = archive([file('index.html', random())])
     for (const type of ['application/gzip2', 'application/x-tar+json', 'text/plain; a=application/gzip']) {
