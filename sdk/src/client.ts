@@ -1,6 +1,6 @@
 // The client: calls that resolve to the body of the answer, lists, waiting and streams.
 import createClient, { defaultPathSerializer } from 'openapi-fetch'
-import { BerthError, DeploymentFailed, DomainFailed } from './errors.ts'
+import { BerthError, DeploymentFailed, DomainFailed, InvalidResponse } from './errors.ts'
 import type { paths } from './generated/api.ts'
 import { createRetryingFetch, pause } from './retry.ts'
 import { follow, type Open, type StreamOptions } from './streams.ts'
@@ -106,13 +106,17 @@ export function createBerth(options: BerthOptions): Berth {
   async function* pages(path: string, init: Untyped = {}): AsyncGenerator<Untyped> {
     const { params } = init
     let cursor: string | undefined
+    const seen = new Set<string>()
     for (;;) {
       const query = { limit: longestPage, ...params?.query, ...(cursor && { cursor }) }
       const page = await get(path, { ...init, params: { ...params, query } })
       yield page
-      // The servers of before had a cursor on the last page too.
-      if (!(page.hasMore ?? page.nextCursor !== null)) return
-      cursor = page.nextCursor
+      // Older servers have a cursor on the last page too.
+      if (page.hasMore === false || !page.nextCursor) return
+      cursor = String(page.nextCursor)
+      // The list would never end.
+      if (seen.has(cursor)) throw new InvalidResponse('The server sent the same page cursor twice.')
+      seen.add(cursor)
     }
   }
 

@@ -62,3 +62,31 @@ test('comments between messages never add up to a message', async () => {
   const { berth } = endless(`${comments}data: {"text":"x"}\n\n`, stream)
   expect(await berth.logs('dpl_1').next()).toEqual({ done: false, value: { text: 'x' } })
 })
+
+/** A client whose list is answered with these pages, and then with the last of them again and again. */
+function paged(...pages: object[]) {
+  let asked = 0
+  const fetch = async () =>
+    Response.json({ projects: [{ name: 'site' }], ...pages[Math.min(asked++, pages.length - 1)] })
+  const berth = createBerth({ baseUrl: 'http://berth.test/api', token: 'brt_x', fetch })
+  const read = async () => {
+    let items = 0
+    for await (const _ of berth.list('/projects')) if (++items > 10) break
+    return items
+  }
+  return { read, asked: () => asked }
+}
+
+test.each([{}, { hasMore: true }, { hasMore: true, nextCursor: null }, { hasMore: false, nextCursor: 'a' }])(
+  'a list ends with the page %j',
+  async (last) => {
+    const { read } = paged({ hasMore: true, nextCursor: 'a' }, last)
+    expect(await read()).toBe(2)
+  },
+)
+
+test.each([[['a']], [['a', 'b', 'a']]])('the cursors %j, again and again, are an error', async (cursors) => {
+  const { read, asked } = paged(...cursors.map((nextCursor) => ({ hasMore: true, nextCursor })))
+  await expect(read()).rejects.toThrow(new InvalidResponse('The server sent the same page cursor twice.'))
+  expect(asked()).toBe(cursors.length === 1 ? 2 : 3)
+})
