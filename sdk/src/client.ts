@@ -97,8 +97,11 @@ export function createBerth(options: BerthOptions): Berth {
   const call = (method: string) => (path: string, init?: Untyped) => send(method, path, init)
   async function send(method: string, path: string, init: Untyped = {}): Promise<Untyped> {
     const parseAs = method === 'GET' && isZone(path) ? 'text' : 'json'
-    const { data, error, response } = await untyped[method](path, { parseAs, ...init })
+    const { data, error, response } = await untyped[method](path, { parseAs, ...init }).catch(asInvalid)
     if (!response.ok) throw new BerthError(response, error)
+    const isJson = parseAs === 'json' && init.parseAs === undefined && response.status !== 204
+    if (isJson && !isObject(data)) throw invalid(response)
+    if (init.parseAs === 'stream' && !data) throw invalid(response)
     return data
   }
   const get = call('GET')
@@ -121,7 +124,11 @@ export function createBerth(options: BerthOptions): Berth {
   }
 
   async function* list(path: string, init?: Untyped): AsyncGenerator<Untyped> {
-    for await (const page of pages(path, init)) yield* Object.values(page).find(Array.isArray) as Untyped[]
+    for await (const page of pages(path, init)) {
+      const items = Object.values(page).find(Array.isArray)
+      if (!items) throw new InvalidResponse('The server sent a malformed list.')
+      yield* items
+    }
   }
 
   /** Reads until it is settled; the server answers when something has changed. */
@@ -152,10 +159,10 @@ export function createBerth(options: BerthOptions): Berth {
   async function* events(filter: EventFilter = {}, streamOptions: StreamOptions = {}): AsyncGenerator<Event> {
     const { signal } = streamOptions
     // Without it, what happens before the first event is read would be lost if the connection breaks off.
-    const newest = async () => (await get('/events', { params: { query: { limit: 1 } }, signal })).events[0]?.id
+    const newest = async () => (await get('/events', { params: { query: { limit: 1 } }, signal })).events?.[0]?.id
     const lastEventId = streamOptions.lastEventId ?? (await newest())
     for await (const { data } of follow(opener('/events', { query: filter }), { lastEventId, signal })) {
-      yield JSON.parse(data)
+      yield parseMessage(data)
     }
   }
 
@@ -163,7 +170,7 @@ export function createBerth(options: BerthOptions): Berth {
     const open = opener('/deployments/{id}/logs', { path: { id } })
     for await (const { event, data } of follow(open, streamOptions)) {
       if (event === 'end') return
-      yield JSON.parse(data)
+      yield parseMessage(data)
     }
   }
 
@@ -192,6 +199,25 @@ export function createBerth(options: BerthOptions): Berth {
     raw,
   }
   return methods as Berth
+}
+
+const isObject = (it: unknown) => typeof it === 'object' && it !== null && !Array.isArray(it)
+
+const invalid = ({ status }: Response) =>
+  new InvalidResponse(`The server responded with ${status}, but not with JSON of the API.`)
+
+/** A body that isn't JSON is the server's error. */
+function asInvalid(error: unknown): never {
+  if (error instanceof SyntaxError) throw new InvalidResponse('The server responded, but not with JSON of the API.')
+  throw error
+}
+
+function parseMessage(data: string): Untyped {
+  try {
+    const message = JSON.parse(data)
+    if (isObject(message)) return message
+  } catch {}
+  throw new InvalidResponse('The server sent a malformed message.')
 }
 
 /** URLs drop such a segment, so that `/projects/./hook` would be the project of the name `hook`. */

@@ -5,6 +5,7 @@ import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
 import { exitCodes, usage } from '../kit/failures.ts'
 import { confirm, readStdin } from '../kit/prompt.ts'
+import { fromServer } from '../kit/shape.ts'
 import { clean, cleanLines } from '../kit/text.ts'
 
 type DnsRecord = Schemas['DnsRecord']
@@ -82,10 +83,12 @@ export const importZone: Action<Import> = async (context, [domain, file], flags)
     )
   }
   const done = await send(dryRun)
-  for (const it of done.skipped) out.say(`Line ${it.line} is not imported: ${clean(it.detail)}`)
-  for (const it of done.notes) out.say(`Line ${it.line}: ${clean(it.detail)}`)
-  for (const it of done.hidden)
-    out.say(`${clean(it.name)} ${clean(it.type)} is hidden by the NS records of ${clean(it.delegation)}`)
+  fromServer(() => {
+    for (const it of done.skipped) out.say(`Line ${clean(it.line)} is not imported: ${clean(it.detail)}`)
+    for (const it of done.notes) out.say(`Line ${clean(it.line)}: ${clean(it.detail)}`)
+    for (const it of done.hidden)
+      out.say(`${clean(it.name)} ${clean(it.type)} is hidden by the NS records of ${clean(it.delegation)}`)
+  })
   const signed = (sign: string, it: Shown) => `${sign} ${cells(it).map(clean).join('  ')}`
   out.show(done, () =>
     [

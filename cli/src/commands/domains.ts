@@ -7,6 +7,7 @@ import { exitCodes } from '../kit/failures.ts'
 import type { Output } from '../kit/output.ts'
 import { expectProject, findProject, requireProject } from '../kit/project.ts'
 import { confirm } from '../kit/prompt.ts'
+import { fromServer } from '../kit/shape.ts'
 import { clean, time } from '../kit/text.ts'
 
 export const list: Action<{ project?: string }> = async (context, _, options) => {
@@ -29,7 +30,7 @@ export const add: Action<{ project?: string; wait?: boolean }> = async (context,
   const project = await requireProject(context, options.project)
   let domain = await (await context.berth()).post('/domains', { body: { project, name: name! } })
   out.say(`Attached ${clean(domain.name)} to ${clean(domain.project)}.`)
-  if (!domain.verified) tellWhatToSet(domain, out)
+  if (!domain.verified) fromServer(() => tellWhatToSet(domain, out))
   if (options.wait) domain = await watch(context, domain)
   out.show(domain, () => card(domain))
   return options.wait ? verdict(domain, out) : exitCodes.ok
@@ -43,7 +44,7 @@ export const verify: Action<{ wait?: boolean }> = async (context, [name], option
   if (options.wait) domain = await watch(context, domain)
   // The check has just been requested: its result comes within seconds.
   else domain = await berth.get('/domains/{name}', { params: { path, query: { wait: 5 } }, signal } as never)
-  if (!domain.verified) tellWhatToSet(domain, out)
+  if (!domain.verified) fromServer(() => tellWhatToSet(domain, out))
   out.show(domain, () => card(domain))
   if (options.wait) return verdict(domain, out)
   return domain.verified ? exitCodes.ok : exitCodes.failed
@@ -62,7 +63,7 @@ async function watch(context: Context, from: Domain): Promise<Domain> {
   let domain = from
   let printed = ''
   for (;;) {
-    const now = stateOf(domain)
+    const now = fromServer(() => stateOf(domain))
     if (now !== printed) out.say(now)
     printed = now
     if (isSettled(domain)) return domain

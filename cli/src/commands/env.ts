@@ -6,6 +6,7 @@ import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { requireProject } from '../kit/project.ts'
 import { askUnseen, canAsk, confirm, readStdin } from '../kit/prompt.ts'
+import { fromServer } from '../kit/shape.ts'
 import { clean, count, time } from '../kit/text.ts'
 
 type Variable = Schemas['Variable']
@@ -13,7 +14,8 @@ type OfProject = { project?: string }
 
 async function read(context: Context, given: string | undefined): Promise<Variable[]> {
   const path = { project: await requireProject(context, given) }
-  return (await (await context.berth()).get('/projects/{project}/env', { params: { path } })).env
+  const found = await (await context.berth()).get('/projects/{project}/env', { params: { path } })
+  return fromServer(() => found.env.map((it) => ({ ...it })))
 }
 
 export const list: Action<OfProject> = async (context, _, { project }) => {
@@ -54,7 +56,7 @@ async function hasSecret(context: Context, project: string, key: string): Promis
     if (error.status === 404) return null
     throw error
   })
-  return found?.values.some(({ readable }) => !readable) ?? false
+  return fromServer(() => found?.values.some(({ readable }) => !readable)) ?? false
 }
 
 /** Not from the command line: other users of this machine can see it. */

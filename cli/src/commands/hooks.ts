@@ -4,6 +4,7 @@ import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
 import { requireProject } from '../kit/project.ts'
 import { confirm } from '../kit/prompt.ts'
+import { fromServer } from '../kit/shape.ts'
 import { clean, time } from '../kit/text.ts'
 
 type OfProject = { project?: string }
@@ -45,13 +46,17 @@ export const remove: Action<OfProject> = async (context, [id], given) => {
 export const crons: Action<OfProject> = async (context, _, given) => {
   const project = await requireProject(context, given.project)
   const found = await (await context.berth()).get('/projects/{project}/crons', { params: { path: { project } } })
-  context.out.list(found.crons, ['ID', 'SCHEDULE', 'PATH', 'NEXT', 'LAST'], (it: Cron) => [
-    it.id,
-    it.schedule,
-    it.path,
-    time(it.nextRunAt),
-    it.lastRun
-      ? `${it.lastRun.outcome}${it.lastRun.status ? ` ${it.lastRun.status}` : ''}, ${time(it.lastRun.startedAt)}`
-      : '-',
-  ])
+  context.out.list(
+    fromServer(() => [...found.crons]),
+    ['ID', 'SCHEDULE', 'PATH', 'NEXT', 'LAST'],
+    (it: Cron) => [
+      it.id,
+      it.schedule,
+      it.path,
+      time(it.nextRunAt),
+      it.lastRun
+        ? `${it.lastRun.outcome}${it.lastRun.status ? ` ${it.lastRun.status}` : ''}, ${time(it.lastRun.startedAt)}`
+        : '-',
+    ],
+  )
 }

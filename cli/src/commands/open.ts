@@ -4,6 +4,7 @@ import type { Action } from '../kit/action.ts'
 import { findDeployment } from '../kit/deployments.ts'
 import { exitCodes, Failure } from '../kit/failures.ts'
 import { requireProject } from '../kit/project.ts'
+import { fromServer } from '../kit/shape.ts'
 import { clean } from '../kit/text.ts'
 
 export const open: Action<{ project?: string }> = async (context, [id], options) => {
@@ -21,7 +22,7 @@ export const open: Action<{ project?: string }> = async (context, [id], options)
 
 /** Only URLs of the web: any other that a server sends might start a program. */
 export function openInBrowser(address: string): void {
-  const { protocol, href } = new URL(address)
+  const { protocol, href } = fromServer(() => new URL(address))
   if (protocol !== 'https:' && protocol !== 'http:')
     throw new Failure(exitCodes.failed, 'The URL must start with https:// or http://.')
   const [program, ...before] =

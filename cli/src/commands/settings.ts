@@ -5,6 +5,7 @@ import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { requireProject } from '../kit/project.ts'
 import { askUnseen, canAsk, readStdin } from '../kit/prompt.ts'
+import { fromServer } from '../kit/shape.ts'
 import { clean } from '../kit/text.ts'
 
 type Project = Schemas['Project']
@@ -120,10 +121,9 @@ async function change(context: Context, project: string, fields: [string, unknow
     params: { path: { project } },
     body,
   })
-  const changes = (changed.changes ?? []).map(({ field, appliesTo }) => ({
-    key: field.replace(/^settings\./, ''),
-    appliesTo,
-  }))
+  const changes = fromServer(() =>
+    (changed.changes ?? []).map(({ field, appliesTo }) => ({ key: field.replace(/^settings\./, ''), appliesTo })),
+  )
   // It is never returned, so the API can't say whether it has changed.
   if (settings.some(([key]) => key === 'previewPassword')) changes.push({ key: 'previewPassword', appliesTo: 'now' })
   for (const { key, appliesTo } of changes) out.say(`Changed ${clean(key)}. ${whenOf[appliesTo]}`)

@@ -5,6 +5,7 @@ import { tellPinned } from './deployments.ts'
 import { exitCodes } from './failures.ts'
 import { deploymentOf, followLog, type Uploading, waitUntilBuilt } from './messages.ts'
 import type { Output } from './output.ts'
+import { fromServer } from './shape.ts'
 import { clean, cleanLog } from './text.ts'
 
 /** Says how a build went; returns the exit code for that. */
@@ -16,7 +17,7 @@ export function ended({ id, state, error }: Deployment, out: Output): number {
   const why = error ? `: ${clean(error.message)} (${clean(error.code)})` : ''
   out.say(`${out.paint('red', state === 'CANCELED' ? 'Canceled' : 'Failed')}${why}`)
   // Older servers send no excerpt.
-  const excerpt = error?.excerpt?.split('\n') ?? []
+  const excerpt = fromServer(() => error?.excerpt?.split('\n') ?? [])
   if (excerpt.length > 1) for (const line of excerpt) out.say(`  ${clean(line)}`)
   return exitCodes.failed
 }

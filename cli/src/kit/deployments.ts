@@ -4,6 +4,7 @@ import type { Context } from './context.ts'
 import { exitCodes, Failure } from './failures.ts'
 import type { Output } from './output.ts'
 import { expectProject } from './project.ts'
+import { fromServer } from './shape.ts'
 import { clean } from './text.ts'
 
 /** The deployment with this id; if a project was given too, it must be one of that project. */
@@ -24,7 +25,8 @@ export async function newestDeployment(
   state?: Deployment['state'],
 ): Promise<Deployment | null> {
   const query = { project: [project], limit: 1, ...(state && { state: [state] }) }
-  const { deployments } = await (await context.berth()).get('/deployments', { params: { query } })
+  const page = await (await context.berth()).get('/deployments', { params: { query } })
+  const deployments = fromServer(() => [...page.deployments])
   await expectProject(context, project, deployments)
   return deployments[0] ?? null
 }
@@ -34,9 +36,10 @@ type Serving = { id: string; waitingFor: string[] }
 /** The deployment that serves production, and the nodes that don't serve it yet; null before the first one. */
 export async function findServing(context: Context, project: string): Promise<Serving | null> {
   const params = { path: { project }, query: { limit: 1 } }
-  const { production } = await (await context.berth()).get('/projects/{project}/production', { params })
-  const [newest] = production
-  return newest && newest.until === null ? { id: newest.deployment, waitingFor: newest.waitingFor } : null
+  const page = await (await context.berth()).get('/projects/{project}/production', { params })
+  const [newest] = fromServer(() => [...page.production])
+  if (!newest || newest.until !== null) return null
+  return { id: newest.deployment, waitingFor: fromServer(() => [...newest.waitingFor]) }
 }
 
 /** `to`: what could take over instead. */

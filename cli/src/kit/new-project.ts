@@ -1,6 +1,7 @@
 // The project that `berth deploy` creates for a folder that has none.
 import { readFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
+import { InvalidResponse } from '../../../sdk/src/errors.ts'
 import type { Context } from './context.ts'
 import { exitCodes, Failure, usage } from './failures.ts'
 import { linkFile, writeLink } from './project.ts'
@@ -94,6 +95,7 @@ async function create(context: Context, directory: string, wanted: string): Prom
   undo.add(remove)
   try {
     const { name } = await (await creating).json()
+    if (typeof name !== 'string') throw new InvalidResponse('The server sent a malformed response.')
     context.signal.throwIfAborted()
     out.say(`Created project ${clean(name)}.`)
     return {

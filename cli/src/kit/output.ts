@@ -1,4 +1,5 @@
 // Data goes to stdout, everything else to stderr; colours and progress only to a terminal.
+import { fromServer } from './shape.ts'
 import { clean, cleanJson, table } from './text.ts'
 
 export type Output = {
@@ -38,7 +39,7 @@ export function createOutput(json: boolean, env = process.env): Output {
   }
   return {
     json,
-    show: (value, forPeople) => write(json ? cleanJson(value, 2) : forPeople()),
+    show: (value, forPeople) => write(json ? cleanJson(value, 2) : fromServer(forPeople)),
     list(items, heads, row) {
       if (json) return write(cleanJson(items, 2))
       // A header without rows would count as data in scripts.
@@ -46,11 +47,11 @@ export function createOutput(json: boolean, env = process.env): Output {
       write(
         table(
           heads,
-          items.map((item) => row(item as never)),
+          fromServer(() => items.map((item) => row(item as never))),
         ),
       )
     },
-    item: (value, forPeople) => write(json ? cleanJson(value) : forPeople()),
+    item: (value, forPeople) => write(json ? cleanJson(value) : fromServer(forPeople)),
     say,
     progress(text) {
       if (!live) return

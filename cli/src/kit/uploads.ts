@@ -64,7 +64,7 @@ async function putOne({ send }: Context, root: string, file: SourceFile): Promis
     const answer = await send('PUT', path, { headers: { ...type, ...range }, body: content.subarray(from, end) })
     const { offset, complete } = (await answer.json()) as { offset: number; complete: boolean }
     if (complete) return
-    if (offset <= from) throw new Failure(exitCodes.unreachable, `The server did not accept ${file.path}.`)
+    if (!(offset > from)) throw new Failure(exitCodes.unreachable, `The server did not accept ${file.path}.`)
     from = offset
   }
 }

@@ -107,7 +107,7 @@ function answerOf(message: IncomingMessage, text: string | null): Answer {
     text: async () => text ?? '',
     json: async () => {
       const body = parsed(text ?? '')
-      if (body === null)
+      if (typeof body !== 'object' || body === null || Array.isArray(body))
         throw new Failure(exitCodes.unreachable, `The server responded with ${status}, but not with JSON.`)
       return body
     },
