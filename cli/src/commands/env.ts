@@ -1,5 +1,7 @@
 // `berth env`: variables of a project.
-import { readFile, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { lstat, rename, rm, writeFile } from 'node:fs/promises'
+import { InvalidResponse } from '../../../sdk/src/errors.ts'
 import type { Schemas } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
@@ -81,9 +83,16 @@ export const pull: Action<OfProject & { target: string }> = async (context, [fil
   const values = new Map<string, Variable>()
   for (const target of ['all', options.target]) for (const it of found) if (it.target === target) values.set(it.key, it)
   const wanted = [...values.values()].sort((one, other) => (one.key < other.key ? -1 : 1))
-  const before = await readFile(file, 'utf8').catch(() => null)
+  const wrong = wanted.find(({ key }) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(key))
+  // It could become a line of its own.
+  if (wrong) throw new InvalidResponse(`The server sent ${JSON.stringify(wrong.key)}, which is no name of a variable.`)
+  // A link counts too, even if it leads nowhere.
+  const before = await lstat(file).catch(() => null)
   if (before !== null) await confirm(`Replace ${file}?`, context.options.yes, context.signal)
-  await writeFile(file, fileOf(wanted), { mode: 0o600 })
+  await replaceFile(
+    file,
+    fromServer(() => fileOf(wanted)),
+  )
   const secret = wanted.filter(({ value }) => value === null)
   context.out.say(`Wrote ${count(wanted.length - secret.length, 'variable')} to ${file}.`)
   if (secret.length > 0) {
@@ -91,6 +100,18 @@ export const pull: Action<OfProject & { target: string }> = async (context, [fil
     context.out.say(`Withheld ${count(secret.length, 'secret variable')}: ${names}`)
   }
   context.out.show(wanted, () => '')
+}
+
+/** Renames a new file over the path: a link there is replaced instead of followed, and no file keeps a wider mode. */
+async function replaceFile(file: string, content: string): Promise<void> {
+  const unnamed = `${file}.${randomUUID()}`
+  try {
+    await writeFile(unnamed, content, { mode: 0o600, flag: 'wx' })
+    await rename(unnamed, file)
+  } catch (error) {
+    await rm(unnamed, { force: true })
+    throw error
+  }
 }
 
 /** Readable variables; below them, as comments, the names of those that are withheld. */
