@@ -14,14 +14,17 @@ const kinds = {
 } as const
 type Kind = keyof typeof kinds
 
-const archive = String.raw`(?:zip|tar|7z|rar|t[gbx]z|tar\.\w{1,4})`
+const archives = String.raw`zip|tar|7z|rar|t[gbx]z|tar\.\w{1,4}`
+const archive = `(?:${archives})`
 const byName: [kind: Kind, name: RegExp][] = [
   ['key', /^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$|\.(?:pem|key|p12|pfx|p8|ppk|jks|keystore)$|^secring\.gpg$/i],
-  ['environment', /^\.env(?:rc$|$|[.\-_])/i],
+  ['environment', /^\.env(?:rc$|$|[.\-_])|^(?!(?:example|sample|template)\.).+\.env$/i],
+  ['environment', /^env\.(?:prod(?:uction)?|dev(?:elopment)?|stag(?:e|ing)|live|local|test|docker)(?:\.local)?$/i],
   // With an ending behind it, as editors and backups leave it, it is the same text.
   ['program', /\.(?:php\d?|phtml|phps|phar)(?:$|[.~])/i],
   ['git', /^\.git/i],
-  ['database', /\.(?:sqlite3?|db3?|sqlitedb|mdb|accdb|dump|sql(?:\.\w{1,4})?)$/i],
+  // Windows keeps pictures in Thumbs.db.
+  ['database', /^(?!thumbs\.db$).*\.(?:sqlite3?|db3?|sqlitedb|mdb|accdb|dump|sql(?:\.\w{1,4})?)$/i],
   // A site may offer downloads: only names of what a site itself is kept in.
   [
     'archive',
@@ -32,14 +35,54 @@ const byName: [kind: Kind, name: RegExp][] = [
   ],
   ['archive', new RegExp(String.raw`[-_.](?:main|master|source|src|backup)\.${archive}$`, 'i')],
 ]
+
+// What editors, copies, rotation and compression put behind a name. The same text is in it.
+const endings = [
+  String.raw`[\s.~#]`,
+  ',v',
+  '-(?:wal|shm|journal)',
+  String.raw`[\s._-](?:bak|bkp|bck|backup|old|orig|original|save|saved|copy|tmp|temp|swp|swo|prev|previous|rej)\d{0,4}`,
+  // A number, a date, a part of an archive: ` (1)`, `-2024-01-01`, `.001`.
+  String.raw`[\s._-]\(?\d[\d_-]{0,13}\)?`,
+  String.raw`\.(?:gz|bz2|xz|zst|lz4|lzma|br|z|${archives})`,
+]
+const ending = new RegExp(`(?:${endings.join('|')})$`, 'i')
+const mostEndings = 8
+
+/** A name, and what it was before each of the endings that were put behind it. */
+function namesBefore(name: string): string[] {
+  const names = [name]
+  for (let rest = name; names.length <= mostEndings; names.push(rest)) {
+    const before = rest.replace(ending, '')
+    if (before === rest || before === '') break
+    rest = before
+  }
+  return names
+}
+
 // No edge shows a name that begins with a dot, and most repositories have some of these.
 const harmless = /^\.(?:git(?!$|config$|-credentials$|[.~])|env\.(?:example|sample|template|dist)$)/i
 
-// A key is smaller. What browsers load is read by nobody but them, and there may be many such files.
-const largestKey = 32 << 10
+// Keys are smaller, also with their certificates. What browsers load is read by nobody but them, and there may be many
+// such files.
+const largestKey = 64 << 10
 const loaded =
   /\.(?:html?|css|m?js|map|json|svg|png|jpe?g|gif|webp|avif|ico|woff2?|ttf|otf|eot|mp[34]|webm|pdf|wasm|xml|webmanifest)$/i
-const keyText = /^\s*(?:-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d)/
+const keyText =
+  /(?:^|[\r\n])[ \t]*(?:-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d)/
+// Most files have none of these, which takes a tenth of the time to see. UTF-16 of either order has the last of each.
+const marks = ['PRIVATE KEY', 'PuTTY-User-Key-File-'].flatMap((mark) => [
+  Buffer.from(mark),
+  Buffer.from(mark, 'utf16le').subarray(0, -1),
+])
+
+/** At the start of any line: attributes, comments and certificates may come before it. */
+function hasKey(content: Buffer): boolean {
+  if (!marks.some((mark) => content.includes(mark))) return false
+  // Without what makes it UTF-16 or begins it.
+  const text = content.toString('latin1').replaceAll('\0', '')
+  return keyText.test(text.replace(/^(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)/, ''))
+}
 
 // The others of a kind are counted.
 const namedOfAKind = 10
@@ -71,7 +114,8 @@ export function createGuard<File extends object>(): Guard<File> {
   function kindOfName(name: string): Kind | null {
     let kind = kindsOfNames.get(name)
     if (kind === undefined) {
-      kind = byName.find(([, pattern]) => pattern.test(name))?.[0] ?? null
+      const names = namesBefore(name)
+      kind = byName.find(([, pattern]) => names.some((one) => pattern.test(one)))?.[0] ?? null
       kindsOfNames.set(name, kind)
     }
     return kind
@@ -91,7 +135,7 @@ export function createGuard<File extends object>(): Guard<File> {
   return {
     wants: (path, size) => size > 0 && size <= largestKey && !loaded.test(path),
     look(file, content) {
-      if (keyText.test(content.subarray(0, 200).toString('latin1'))) keys.add(file)
+      if (hasKey(content)) keys.add(file)
     },
     async sift(published, files) {
       const pauses = createPauses()

@@ -47,6 +47,10 @@ describe('by its name', () => {
     ...['.env', '.env.local', '.env-production', 'api/.envrc', 'config.php', 'wp-config.php.bak', 'x.php~', 'a.phtml'],
     ...['.git-credentials', '.gitconfig', 'data.sqlite', 'app.db', 'dump.sql', 'dump.sql.gz', 'a/users.sqlite3'],
     ...['backup.zip', 'source-1.2.tar.gz', 'www.tgz', 'site_2024-01-01.tar.xz', 'shop-main.zip', 'shop-source.tar.gz'],
+    ...['config.php_old', 'config.php-bak', 'config.php,v', 'config.php ', 'config.php.', 'config.php (1)', '#a.php#'],
+    ...['app.db-wal', 'app.sqlite-journal', 'app.sqlite3.bak', 'app.db.gz', 'x.sql~', 'x.sql.backup', 'x.sql-20240101'],
+    ...['dump.sql.tar.gz', 'prod.env', 'docker.env', 'env.production', 'env.local', 'prod.env.old', 'site.zip.bak'],
+    ...['backup.7z.001', 'server.key.old', 'id_rsa.bak2', 'tls/server.pem.gz', 'backup.zip.old.1 ', 'api/prod.env/x'],
   ])('%s is withheld', async (path) => {
     const { left, warnings } = await sifted({ 'index.html': 'x', [path]: 'x' })
     expect(left).toEqual(['index.html'])
@@ -57,6 +61,17 @@ describe('by its name', () => {
     ...['.well-known/security.txt', '.well-known/acme-challenge/server.key', '.well-known/db.sqlite', 'id_rsa.pub'],
     ...['keyboard.html', 'environment.js', 'php.html', 'download.zip', 'theme-1.2.zip', 'db.js', 'sql/index.html'],
     ...['open-source-guide.zip', 'notes.txt', 'a.pdf', '.nojekyll', 'site.webmanifest', 'src/app.js', 'backup.html'],
+    ...['Thumbs.db', 'img/thumbs.db', 'example.env', 'env.js', 'env.d.ts', 'release-1.2.zip', 'old/page.html', 'a.old'],
+    ...[
+      'photo.bak',
+      'gpl-3.0',
+      'environment.zip',
+      'site.html.gz',
+      'main.css.map',
+      'copy.txt',
+      '.htaccess',
+      'v1.2.3.gz',
+    ],
   ])('%s stays', async (path) => {
     expect(await sifted({ [path]: 'x' })).toEqual({ left: [path], warnings: [] })
   })
@@ -75,7 +90,7 @@ describe('by its name', () => {
   })
 })
 
-describe('by its first bytes', () => {
+describe('by its content', () => {
   test.each([
     ['OpenSSH', key],
     ['RSA', '\n-----BEGIN RSA PRIVATE KEY-----\n'],
@@ -83,6 +98,17 @@ describe('by its first bytes', () => {
     ['encrypted', '-----BEGIN ENCRYPTED PRIVATE KEY-----\n'],
     ['PGP', '-----BEGIN PGP PRIVATE KEY BLOCK-----\n'],
     ['PuTTY', 'PuTTY-User-Key-File-3: ssh-ed25519\n'],
+    [
+      'OpenSSL with attributes',
+      `Bag Attributes\n    localKeyID: ${'01 '.repeat(100)}\nKey Attributes: <No Attributes>\n${key}`,
+    ],
+    ['a host, below a comment', `# of the host\r\n${key}`],
+    ['a server, after its certificates', `${'-----BEGIN CERTIFICATE-----\nMIIB\n'.repeat(1_500)}${key}`],
+    ['Kubernetes, indented', `tls.key: |\n    ${key}`],
+    ['UTF-8 with a mark', `\ufeff${key}`],
+    ['UTF-16', Buffer.from(`\ufeff${key}`, 'utf16le')],
+    ['UTF-16, below a comment', Buffer.from(`a comment\r\n${key}`, 'utf16le')],
+    ['UTF-16 of the other order', Buffer.from(`\ufeff${key}`, 'utf16le').swap16()],
   ])('a key of %s is withheld, whatever it is called', async (_what, text) => {
     expect((await sifted({ deploy: text, 'notes.txt': text, '.well-known/x': text })).left).toEqual([])
   })
