@@ -1,4 +1,5 @@
 // The packages of a workspace that a project needs and that have to be built before it.
+import { parseObject } from './detection/manifest.ts'
 import type { PackageManager } from './detection/types.ts'
 import type { Source } from './source-tree.ts'
 
@@ -64,7 +65,7 @@ export async function librariesOf(
 
 async function readMember(source: Source, directory: string, longest: number): Promise<Member> {
   const text = await source.text(`${directory}package.json`, longest)
-  const manifest = objectOf(parse(text ?? ''))
+  const manifest = parseObject(text ?? '') ?? {}
   const { name } = manifest
   const needs = kinds.flatMap((kind) => Object.keys(objectOf(manifest[kind])))
   const isBuilt = typeof objectOf(manifest.scripts).build === 'string'
@@ -73,11 +74,3 @@ async function readMember(source: Source, directory: string, longest: number): P
 
 const objectOf = (value: unknown): Record<string, unknown> =>
   value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}

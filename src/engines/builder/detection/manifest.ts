@@ -17,6 +17,8 @@ export type PackageManifest = {
 
 export const longestManifest = 1 << 20
 const mostEntries = 5_000
+// Nested ones take 0.4 µs each to parse, in one go; package-lock.json of 4 MiB has about 30,000.
+const mostParts = 50_000
 const longestText = 4_000
 const longestScript = 65_536
 
@@ -39,8 +41,18 @@ function texts(value: unknown, most = longestText): [string, string][] {
 const listOf = (value: unknown): string[] | null =>
   Array.isArray(value) ? value.slice(0, mostEntries).filter((one) => textOf(one, 200) !== null) : null
 
-/** Null for anything but a JSON object. */
+/** Those in texts are counted too: nobody has as many. */
+function hasTooMany(text: string): boolean {
+  let count = 0
+  for (const open of ['[', '{']) {
+    for (let at = text.indexOf(open); at >= 0; at = text.indexOf(open, at + 1)) if (++count > mostParts) return true
+  }
+  return false
+}
+
+/** Null for anything but a JSON object, and for one of more lists and objects than a large lockfile has. */
 export function parseObject(text: string): Record<string, unknown> | null {
+  if (hasTooMany(text)) return null
   try {
     const parsed: unknown = JSON.parse(text)
     return parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)

@@ -39,6 +39,8 @@ describe('a hostile package.json', () => {
 
   test.each([
     ['no JSON', '{', 'is no JSON object'],
+    ['one of nested lists', `{"a":${'['.repeat(400_000)}${']'.repeat(400_000)}}`, 'is no JSON object'],
+    ['one of many objects', `{"a":[${'{"b":{}},'.repeat(80_000)}0]}`, 'is no JSON object'],
     ['one that is too large', `"${'x'.repeat(50 << 20)}"`, 'is larger than'],
   ])('%s is told of', async (_what, text, why) => {
     const { warnings, hint } = await detect(treeOf({ 'package.json': text }), '', settings)
