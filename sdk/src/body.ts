@@ -5,20 +5,14 @@ const maxBytes = 256 << 20
 
 /** Throws `InvalidResponse` at the limit, and leaves the rest unread. */
 export async function readBody(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
-  const read: Uint8Array[] = []
+  const read: Uint8Array<ArrayBuffer>[] = []
   let bytes = 0
   for await (const chunk of chunks) {
     bytes += chunk.byteLength
     if (bytes > maxBytes) throw new InvalidResponse('The server responded with more than 256 MiB.')
-    read.push(chunk)
+    read.push(chunk as Uint8Array<ArrayBuffer>)
   }
-  const whole = new Uint8Array(bytes)
-  let at = 0
-  for (const chunk of read) {
-    whole.set(chunk, at)
-    at += chunk.byteLength
-  }
-  return whole
+  return new Uint8Array(await new Blob(read).arrayBuffer())
 }
 
 /** Not every browser can iterate over a stream. */

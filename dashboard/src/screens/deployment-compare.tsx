@@ -41,7 +41,7 @@ export function Compare({ of, current, before, call }: CompareProps) {
           </Row>
         </tbody>
       </table>
-      {other && <p class="note soft">Which files differ is not shown: the API counts files and does not list them.</p>}
+      {other && <p class="note soft">Files are counted, not listed.</p>}
     </Panel>
   )
 }

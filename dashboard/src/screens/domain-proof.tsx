@@ -36,9 +36,8 @@ export function Proof({ of }: { of: Domain }) {
               </>
             ) : (
               <>
-                Replace all nameservers by these two. Most registrars show the change within minutes; it is looked for
-                every 10 seconds at first. Keep your DNS elsewhere?{' '}
-                <a href={`${where}?proof=txt`}>Prove it with a TXT record instead</a>
+                Replace all nameservers by these two. Most registrars show the change within minutes. Keep your DNS
+                elsewhere? <a href={`${where}?proof=txt`}>Prove it with a TXT record instead</a>
               </>
             )}
           </p>

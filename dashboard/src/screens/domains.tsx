@@ -102,7 +102,7 @@ export default function Domains() {
         ]}
         empty={{
           title: 'No domains yet',
-          text: 'Add a name that you own. You are told what to set at your registrar, and see when it is found.',
+          text: 'Add a name that you own. You then see what to set at your registrar.',
         }}
       />
       <AddDomain of={{ ...adding, close }} project={add} />

@@ -106,7 +106,7 @@ export default function Members() {
           ]}
           empty={
             <Empty title="Nobody is invited">
-              <p>Invite those who work with you: each signs in as themselves, and events say who did what.</p>
+              <p>Invite those who work with you.</p>
             </Empty>
           }
         />
@@ -251,15 +251,14 @@ function Lost({ of }: { of: Member }) {
   return (
     <>
       <p>
-        <b>{of.email}</b> can no longer sign in to this account. What they made stays: projects, deployments, domains
-        and records belong to the account.
+        <b>{of.email}</b> can no longer sign in to this account. What they made stays.
       </p>
       <p>
         {theirs.length === 0
           ? 'They made no token.'
           : `Revoked with them: ${theirs.map(({ name }) => name).join(', ')}.`}
       </p>
-      <p class="soft">To get a person back, invite them again; tokens have to be made anew.</p>
+      <p class="soft">They can be invited again.</p>
     </>
   )
 }
@@ -274,7 +273,7 @@ function TakeBack({ of, done }: { of: Schemas['Invitation']; done(): void }) {
       call={call('delete', '/members/invitations/{id}', { params: { path: { id: of.id } } }) as Call<unknown>}
       done={done}
     >
-      <p>The link that was given out is not valid any more. To let them in after all, invite them again.</p>
+      <p>The link stops working.</p>
     </ConfirmButton>
   )
 }

@@ -170,7 +170,7 @@ function Made({ project, hook, secret, refresh }: MadeProps) {
               refresh()
             }}
           >
-            <p>Pushes are refused and commits get no status. A new hook has another secret and the same address.</p>
+            <p>Pushes are refused and commits get no status.</p>
           </ConfirmButton>
         </div>
       )}
@@ -222,8 +222,8 @@ function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
           done={done('Commits get a status from now on.')}
         >
           <p class="soft">
-            The host shows beside each commit whether it was deployed. The token may write commit statuses; it is sealed
-            and never shown.
+            The host shows beside each commit whether it was deployed. The token must be allowed to write commit
+            statuses.
           </p>
           <div class="fields">
             <Select
@@ -254,7 +254,7 @@ function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
         action="Post no statuses"
         done={done('No statuses from now on.')}
       >
-        <p>The token of the repository host is forgotten. Statuses that were posted stay there.</p>
+        <p>The token is forgotten. Statuses that were posted stay.</p>
       </Confirm>
     </Panel>
   )

@@ -207,7 +207,7 @@ function Danger({ project }: { project: Project }) {
   return (
     <DeletePanel
       title="Delete the project"
-      hint="Its deployments, logs, variables, push hook and traffic go with it. The repository stays."
+      hint="Everything but the repository is deleted."
       typed={name}
       call={call('delete', '/projects/{project}', { params: { path: { project: name } } })}
       done={() => {
@@ -216,8 +216,8 @@ function Danger({ project }: { project: Project }) {
       }}
     >
       <p>
-        <b>Lost for good:</b> every deployment and its address, all logs, the values of all variables, the push hook
-        with its secret, and the figures of its traffic. {new URL(project.productionUrl).host} stops answering at once.
+        <b>Lost for good:</b> its deployments, logs, variables, push hook and traffic.{' '}
+        {new URL(project.productionUrl).host} stops answering at once.
       </p>
       <p class="soft">
         The repository <code>{project.repo}</code> stays.

@@ -78,7 +78,7 @@ export function Variables({ project }: { project: string }) {
                 ]}
                 empty={
                   <Empty title={target ? 'None of them' : 'No variables yet'}>
-                    <p>Builds and servers get them in their environment, such as an address of an API or a key.</p>
+                    <p>Builds and servers get them in their environment.</p>
                     {set}
                   </Empty>
                 }
@@ -145,7 +145,7 @@ function VariableForm({ project, of, cancel, done }: FormProps) {
       <Check
         name="readable"
         label="Readable"
-        hint="Shown here and by the API to everybody who may read the project. Otherwise it is a secret: sealed, masked in logs, never shown again."
+        hint="Everybody who may read the project sees it. Otherwise it is a secret and never shown again."
         checked={of?.readable ?? false}
       />
     </Form>

@@ -27,7 +27,7 @@ export default function Tickets() {
         columns={ticketColumns('customer')}
         empty={{
           title: 'No ticket yet',
-          text: 'Ask support when something does not work. Name the deployment or the domain that it is about.',
+          text: 'Ask support when something does not work.',
         }}
       />
       <Dialog

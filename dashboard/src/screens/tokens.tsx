@@ -231,7 +231,7 @@ function Actions({ token, line }: { token: Token; line: Token[] }) {
           go('/tokens')
         }}
       >
-        <p>Whatever uses it is refused within a second. It cannot be undone: make a new one instead.</p>
+        <p>Whatever uses it is refused within a second. This cannot be undone.</p>
         <p>
           {token.lastUsedAt ? (
             <>

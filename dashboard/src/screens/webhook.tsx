@@ -93,7 +93,7 @@ export default function WebhookScreen({ params }: { params: Params }) {
           ]}
           empty={
             <Empty title="Nothing was sent yet">
-              <p>The next event that it asks for is sent at once. “Send a test” sends one now.</p>
+              <p>The next event is sent at once. “Send a test” sends one now.</p>
             </Empty>
           }
         />

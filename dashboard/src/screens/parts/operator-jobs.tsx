@@ -45,7 +45,7 @@ export function Jobs() {
         ]}
         empty={
           <Empty title="No job was given up">
-            <p>What fails is tried again by itself, for hours or days. What still fails then waits here for you.</p>
+            <p>Jobs that failed for hours or days wait here.</p>
           </Empty>
         }
       />
@@ -72,7 +72,7 @@ function Actions({ of: { id, kind }, done }: { of: Job; done(): void }) {
         call={call('post', '/operator/jobs/{id}/retry', { params })}
         done={finish('It is queued again.')}
       >
-        <p>It is queued as new, with all attempts before it. If the same work waits already, that is run at once.</p>
+        <p>It is queued as new. If the same work waits already, that runs at once.</p>
       </Ask>
       <ConfirmButton
         text="Discard"

@@ -82,7 +82,7 @@ export function Takedowns() {
           ]}
           empty={
             <Empty title="Nothing is taken down">
-              <p>A host or a project that must not be seen answers 403 within a second, and the owner is told why.</p>
+              <p>A host or a project is answered with 403, and the owner is told why.</p>
             </Empty>
           }
         />

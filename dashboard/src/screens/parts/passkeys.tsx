@@ -49,7 +49,7 @@ export function Passkeys() {
             ]}
             empty={
               <Empty title="No passkey yet">
-                <p>The safest way in, and the quickest: nothing to type, nothing that can be stolen from here.</p>
+                <p>The safest and quickest way in: nothing to type.</p>
               </Empty>
             }
           />
@@ -126,7 +126,7 @@ function Actions({ of, done }: { of: Passkey; done(): void }) {
             done()
           }}
         >
-          <p>Nobody can sign in with it any more. The device may still offer it: remove it there too.</p>
+          <p>Nobody can sign in with it any more. Remove it on the device too.</p>
           <ProofField />
         </Form>
       </Dialog>

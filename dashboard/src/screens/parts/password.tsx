@@ -145,7 +145,7 @@ function SetUp({ of }: { of: DialogState }) {
         cancel={of.close}
         done={keep}
       >
-        <p>You need an app such as the one of your password manager, Aegis or Google Authenticator.</p>
+        <p>You need an app such as Aegis or Google Authenticator.</p>
         <ProofField />
       </Form>
     )
@@ -186,8 +186,8 @@ function RecoveryCodes({ codes, of }: { codes: string[]; of: DialogState }) {
     <>
       <div class="body stack">
         <p>
-          <b>Ten recovery codes, shown this once.</b> Each works once instead of a code of the app. Keep them where you
-          find them without your telephone.
+          <b>Ten recovery codes, shown this once.</b> Each works once instead of a code of the app. Don’t keep them on
+          your phone alone.
         </p>
         <ul class="codes secret">
           {codes.map((code) => (

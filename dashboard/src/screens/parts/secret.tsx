@@ -24,7 +24,7 @@ export function SecretOnce({ secret, what, curl, of, children }: SecretProps) {
             <code>{secret}</code>
             <Copy text={secret} what={what} />
           </div>
-          <p class="soft">Put it where it is used now. Nobody can read it later; a lost one is replaced.</p>
+          <p class="soft">Copy it now. It is never shown again.</p>
         </div>
       </div>
       {curl && <Curl text={curl} />}

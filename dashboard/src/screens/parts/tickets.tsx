@@ -197,7 +197,7 @@ export function Thread({ id, side, may }: ThreadProps) {
           <Reply base={base} status={data.status} side={side} done={reread} />
         )}
         {data?.status === 'CLOSED' && (
-          <p class="soft body">Closed for good. Open a new ticket and name this one, if there is more to say.</p>
+          <p class="soft body">Closed for good. Open a new ticket if there is more to say.</p>
         )}
       </Panel>
     </>
@@ -254,7 +254,7 @@ function Moves({ of, side, base, done }: OneProps & { side: Side }) {
         done()
       }}
     >
-      <p>A closed ticket takes no more messages and cannot be opened again. What was said stays readable.</p>
+      <p>A closed ticket takes no more messages and cannot be opened again.</p>
     </ConfirmButton>
   )
 }

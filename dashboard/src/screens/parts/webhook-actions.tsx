@@ -67,8 +67,7 @@ export function WebhookActions({ query, hook, reread }: ActionsProps) {
         }}
       >
         <p>
-          <code>{url}</code> gets no more events. Its deliveries are deleted, and what was still to be sent is not. To
-          pause it, turn it off instead.
+          <code>{url}</code> gets no more events, and its deliveries are deleted. To pause it, turn it off instead.
         </p>
       </ConfirmButton>
       <Dialog of={changing} title="Change the webhook" wide>
@@ -117,7 +116,7 @@ function NewSecret({ id, close }: { id: string; close(): void }) {
         label="The old secret stops signing"
         value="86400"
         options={overlaps}
-        hint="Until then every delivery has both signatures, and one that fits is enough."
+        hint="Until then, deliveries have both signatures."
       />
     </Form>
   )
