@@ -129,20 +129,20 @@ test.each([
 )
 
 test.each([
-  {},
-  5,
-  'dpl_1',
-  { ...made, id: '' },
-  { ...made, id: 7 },
-  { ...made, uploads: 5 },
-  { ...made, uploads: { missing: 5 } },
-  { ...made, uploads: { missing: [5] } },
+  [{}, 'a deployment'],
+  [5, 'JSON of the API'],
+  ['dpl_1', 'JSON of the API'],
+  [{ ...made, id: '' }, 'a deployment'],
+  [{ ...made, id: 7 }, 'a deployment'],
+  [{ ...made, uploads: 5 }, 'a deployment'],
+  [{ ...made, uploads: { missing: 5 } }, 'a deployment'],
+  [{ ...made, uploads: { missing: [5] } }, 'a deployment'],
 ])(
   'a deployment that was made as %j is no deployment',
-  async (body) => {
+  async (body, what) => {
     const ended = await deploy((_, response) => send(response, body, 201))
     expect(ended).toMatchObject({ code: 7, stdout: '' })
-    expect(ended.stderr).toMatch(/Error: The server responded with 201, but not with a deployment\.\n$/)
+    expect(ended.stderr).toMatch(new RegExp(`Error: The server responded with 201, but not with ${what}\\.\\n$`))
     expect(asked).toEqual(['POST /api/deployments'])
   },
   20_000,

@@ -108,7 +108,7 @@ function answerOf(message: IncomingMessage, text: string | null): Answer {
     json: async () => {
       const body = parsed(text ?? '')
       if (typeof body !== 'object' || body === null || Array.isArray(body))
-        throw new Failure(exitCodes.unreachable, `The server responded with ${status}, but not with JSON.`)
+        throw new Failure(exitCodes.unreachable, `The server responded with ${status}, but not with JSON of the API.`)
       return body
     },
     stream: message,
