@@ -30,7 +30,17 @@ test('the SDK with its dependency has less than 15 KB', async () => {
 })
 
 test('it needs nothing of a runtime but what browsers and edges have', async () => {
-  const web = { AbortController, AbortSignal, DOMException, FormData, Headers, Request, Response, TextDecoderStream }
+  const web = {
+    AbortController,
+    AbortSignal,
+    Blob,
+    DOMException,
+    FormData,
+    Headers,
+    Request,
+    Response,
+    TextDecoderStream,
+  }
   const more = { TextDecoder, TextEncoder, URL, URLSearchParams, atob, clearTimeout, crypto, setTimeout }
   const asked: string[] = []
   const fetch = async (request: Request) => {
