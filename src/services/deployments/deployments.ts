@@ -10,6 +10,7 @@ import type { Deployment as DeploymentSchema } from '../../schemas/deployments.t
 import { append, eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
 import { claimBranch, findBranchLabel } from '../projects/branches.ts'
+import { type NamedBranch, storeDefaultBranch } from '../projects/default-branch.ts'
 import { deploymentLabel } from '../projects/labels.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { type Actor, actorName } from '../tokens/actor.ts'
@@ -131,6 +132,8 @@ export type DeploymentPlan = {
   untrusted?: boolean
   /** What is known to be wrong before it is built. */
   warnings?: DeploymentView['warnings']
+  /** The default branch of the repository, if it is news: stored with the deployment, and not if that is refused. */
+  named?: NamedBranch | null
 }
 
 export async function createDeployment(
@@ -162,7 +165,7 @@ async function insertDeployment(
   actor: Actor,
   plan: DeploymentPlan & Pick<Deployment, 'branchLabel'>,
 ): Promise<DeploymentView> {
-  const { project, waits = false, warnings = [], untrusted = false, ...planned } = plan
+  const { project, waits = false, warnings = [], untrusted = false, named = null, ...planned } = plan
   const id = newId('dpl')
   const row: DeploymentRow = {
     ...planned,
@@ -203,6 +206,7 @@ async function insertDeployment(
     if (found > 0) throw new Fault('account_suspended')
     throw new Fault('not_found', `There is no project ${row.project}.`)
   }
+  if (named) await storeDefaultBranch(db, project.id, named)
   return view
 }
 

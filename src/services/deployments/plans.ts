@@ -7,7 +7,7 @@ import type { RepositoryAccess } from '../../platform/git-remote.ts'
 import { hostOf, isRefName, type Repositories } from '../../platform/repositories.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { CreateDeployment } from '../../schemas/deployments.ts'
-import { learnDefaultBranch } from '../projects/default-branch.ts'
+import { followDefaultBranch } from '../projects/default-branch.ts'
 import { formerlyNamed, isProjectId } from '../projects/names.ts'
 import { checkProjectField } from '../projects/projects.ts'
 import { openAccess } from '../projects/repository-access.ts'
@@ -57,8 +57,8 @@ export async function planDeployment(
   const plan = { project, production, region, source: 'api' } as const
   if (typeof resolution === 'object') {
     const { found, isBranch, defaultBranch } = resolution
-    if (defaultBranch !== null) await learnDefaultBranch(db, project, defaultBranch)
-    return { ...plan, ref: wanted === 'HEAD' ? (defaultBranch ?? wanted) : wanted, isBranch, commit: found }
+    const named = defaultBranch !== null && followDefaultBranch(project, defaultBranch) ? { repo, defaultBranch } : null
+    return { ...plan, ref: wanted === 'HEAD' ? (defaultBranch ?? wanted) : wanted, isBranch, commit: found, named }
   }
   if (resolution === 'not_found') throw await missingRef(repositories, repo, wanted, access)
   // A host that does not answer, or not to us, never refuses the call: the worker goes on trying, or tells why.

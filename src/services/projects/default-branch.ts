@@ -4,16 +4,22 @@ import type { Db } from '../../platform/database.ts'
 
 type Known = Pick<Project, 'id' | 'repo' | 'defaultBranch' | 'followsDefaultBranch' | 'productionBranch'>
 
-/** Stores what the host named, and changes `project` alike, which was read before. */
-export async function learnDefaultBranch(db: Db, project: Known, defaultBranch: string): Promise<void> {
-  if (project.defaultBranch === defaultBranch) return
+/** Changes `project`, which was read before, to what the host named; tells whether that is to be stored. */
+export function followDefaultBranch(project: Known, defaultBranch: string): boolean {
+  if (project.defaultBranch === defaultBranch) return false
+  project.defaultBranch = defaultBranch
+  if (project.followsDefaultBranch) project.productionBranch = defaultBranch
+  return true
+}
+
+export type NamedBranch = { repo: string; defaultBranch: string }
+
+export async function storeDefaultBranch(db: Db, id: string, { repo, defaultBranch }: NamedBranch): Promise<void> {
   // Not if it was linked to another repository meanwhile.
-  const where = { id: project.id, repo: project.repo }
+  const where = { id, repo }
   await db.project.updateMany({ where, data: { defaultBranch } })
   await db.project.updateMany({
     where: { ...where, followsDefaultBranch: true },
     data: { productionBranch: defaultBranch },
   })
-  project.defaultBranch = defaultBranch
-  if (project.followsDefaultBranch) project.productionBranch = defaultBranch
 }

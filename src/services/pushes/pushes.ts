@@ -16,7 +16,7 @@ import { createDeployment } from '../deployments/deployments.ts'
 import { askTimeoutMs, type PlanOptions, unreachableWarning } from '../deployments/plans.ts'
 import { supersede } from '../deployments/superseding.ts'
 import { append, eventOf } from '../events/events.ts'
-import { learnDefaultBranch } from '../projects/default-branch.ts'
+import { followDefaultBranch, storeDefaultBranch } from '../projects/default-branch.ts'
 import { findProject } from '../projects/projects.ts'
 import { openAccess } from '../projects/repository-access.ts'
 import type { Actor } from '../tokens/actor.ts'
@@ -130,7 +130,9 @@ async function checkPush(db: Db, { repositories, vault }: PushOptions, actor: Ac
   const check = await repositories.checkPush(project.repo, pushed, askTimeoutMs, access)
   // Who signed the push may be asked too, where the host can't be reached.
   const defaultBranch = check.defaultBranch ?? defaultBranchIn(push)
-  if (defaultBranch !== null) await learnDefaultBranch(db, project, defaultBranch)
+  if (defaultBranch !== null && followDefaultBranch(project, defaultBranch)) {
+    await storeDefaultBranch(db, project.id, { repo: project.repo, defaultBranch })
+  }
   return check
 }
 
