@@ -53,7 +53,7 @@ export async function startSshd(): Promise<Sshd> {
 
   async function start(): Promise<void> {
     await rm(at('host'), { force: true })
-    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', at('host')], { input: 'y\n' })
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', at('host')], { stdio: 'ignore' })
     child = spawn(program, ['-D', '-e', '-f', at('config')], { stdio: 'ignore' })
     await until(
       () =>
