@@ -1,4 +1,4 @@
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseHead } from '../../../src/engines/servers/answer-head.ts'
@@ -319,64 +319,6 @@ describe('upgrades', () => {
     await until(() => liar.sockets.at(-1)!.destroyed)
     expect(liar.received.at(-1)).toMatch(/bye$/)
     await until(() => visitor.destroyed)
-  })
-
-  /** Writes until the other side takes no more. */
-  async function fill(socket: Socket): Promise<void> {
-    const part = Buffer.alloc(64 << 10)
-    let [sent, last, same] = [0, -1, 0]
-    const more = () => {
-      do sent++
-      while (socket.write(part))
-      socket.once('drain', more)
-    }
-    more()
-    await until(() => {
-      same = sent === last ? same + 1 : 0
-      last = sent
-      return same > 20
-    })
-    socket.off('drain', more)
-  }
-
-  test('end soon after a switch, also if a visitor takes nothing', async () => {
-    // A frame that never ends.
-    const begin = Buffer.from([0x82, 127, 0, 0, 1, 0, 0, 0, 0, 0])
-    liar.answer((socket, _text, count) => {
-      if (count === 1) socket.write(switched, () => socket.write(begin))
-    })
-    await until(() => liar.held === 0)
-    const visitors: Socket[] = []
-    for (const isHalf of [false, true]) {
-      const visitor = connect({ port: liar.port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {})
-      visitors.push(visitor)
-      visitor.pause().write(ask())
-      await until(() => liar.received.at(-1)?.endsWith('\r\n\r\n') && liar.open === visitors.length)
-      const program = liar.sockets.at(-1)!
-      await fill(program)
-      if (isHalf) {
-        visitor.end()
-        await until(() => program.readableEnded)
-      }
-    }
-    expect(liar.held).toBe(4)
-    liar.cut()
-    await until(() => liar.held === 0)
-    for (const visitor of visitors) visitor.destroy()
-  })
-
-  test('end soon after the visitor left, also if the server takes nothing', async () => {
-    liar.answer((socket) => void socket.pause().write(switched))
-    await until(() => liar.held === 0)
-    const visitor = connect(liar.port, '127.0.0.1').on('error', () => {})
-    visitor.resume().write(ask())
-    await until(() => visitor.bytesRead >= switched.length)
-    await fill(visitor)
-    expect(liar.held).toBe(2)
-    visitor.resetAndDestroy()
-    // The edge reads nothing either, and finds by writing that the visitor is gone.
-    liar.sockets.at(-1)!.write(Buffer.from([0x82, 0]))
-    await until(() => liar.held === 0)
   })
 })
 
