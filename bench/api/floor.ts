@@ -102,7 +102,9 @@ app.post<{ Body: { project: string; ref?: string; production?: boolean } }>(
       createdAt: now.toISOString(),
       source: 'api',
       current: false,
+      branchUrl: edgeUrl(`${project.name}-git-${ref}`),
       commitSha: commit,
+      untrusted: false,
     }
     const event = [newId('evt'), accountId, tokenId, JSON.stringify(view), JSON.stringify({ deploymentId: id })]
     const made = await query('insertDeployment', [id, project.id, ref, commit, production, label, now, ...event])

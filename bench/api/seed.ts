@@ -18,9 +18,9 @@ const idSql = (prefix: string) => `'${prefix}_' || lpad(i::text, 24, '0')`
 
 /** Everything belongs to one account, the worst case of every index that begins with it. */
 const fill = (account: string, size: number) => [
-  `INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback,
+  `INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, default_branch, spa_fallback,
      clean_urls, auto_deploy, current_deployment_id, created_at, updated_at)
-   SELECT ${idSql('prj')}, '${account}', 'site-' || i, 'vite', '${repo}', 'local-1', 'site-' || i, 'main', false, true, true,
+   SELECT ${idSql('prj')}, '${account}', 'site-' || i, 'vite', '${repo}', 'local-1', 'site-' || i, 'main', 'main', false, true, true,
      ${idSql('dpl')}, now(), now() FROM generate_series(1, ${size}) i`,
   `INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, region, source,
      created_at, ready_at, finished_at)
