@@ -12,9 +12,8 @@ const byHost: readonly ByHost[] = ['push', 'pull_request']
 
 /**
  * Ends the builds of pushes to the branch and of its pull requests, or those before one; what a caller of the API asked
- * for is left alone. One
- * that somebody has locked is ending this very moment: waiting for it, with the project locked, could be waiting for
- * each other. `db` is the handle of a transaction that keeps the project.
+ * for is left alone. A build that somebody has locked is ending this very moment: to wait for it with the project locked
+ * could be waiting for each other. `db` is the handle of a transaction that keeps the project.
  */
 export async function supersede(db: Db, urls: Urls, superseding: Superseding): Promise<string[]> {
   const canceled: string[] = []
