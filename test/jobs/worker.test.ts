@@ -38,6 +38,14 @@ function recordedLog() {
 
 const add = (key: string | null) => enqueue(api.db, { kind: 'reap', key, payload: { deploymentIds: [key ?? ''] } })
 const jobs = () => api.db.job.findMany()
+/** Has workers look for jobs now, and not only at their next poll. */
+const nudge = () => api.db.$executeRaw`SELECT pg_notify('berth_job', 'reap')`
+/** Waits for a condition that takes a worker several looks. */
+const untilNudged = (condition: () => unknown) =>
+  until(async () => {
+    await nudge()
+    return condition()
+  })
 
 test('an account whose jobs hang leaves slots to others, and gets to all of its own', async () => {
   const hog = await api.newAccount()
@@ -246,7 +254,7 @@ describe('a job', () => {
     await die()
     const attempts: number[] = []
     const worker = work(async (_payload, { attempt }) => void attempts.push(attempt), { retryDelaysMs: [1] })
-    await until(() => attempts.length === 1)
+    await untilNudged(() => attempts.length === 1)
     expect(attempts).toEqual([2])
     await worker.stop()
   })
@@ -259,9 +267,7 @@ describe('a job', () => {
     const dies = async (key: string) => {
       const data = { lockedBy: 'dead', lockedUntil: new Date(Date.now() - 1), runAt: new Date(Date.now() - 1_000) }
       await api.db.job.updateMany({ where: { key }, data: { ...data, attempts: { increment: 1 } } })
-      // At once, and not by the next poll.
-      await api.db.$executeRaw`SELECT pg_notify('berth_job', 'reap')`
-      await until(async () => (await api.db.job.findFirst({ where: { key, lockedBy: null } })) !== null)
+      await untilNudged(async () => (await api.db.job.findFirst({ where: { key, lockedBy: null } })) !== null)
       return (await api.db.job.findFirstOrThrow({ where: { key } })) as {
         runAt: Date
         losses: number
@@ -306,10 +312,10 @@ describe('a job', () => {
     // The worker of its next run is lost, and then it was lost too often.
     const dead = { lockedBy: 'dead', lockedUntil: new Date(Date.now() - 1) }
     await api.db.job.updateMany({ data: { ...dead, attempts: 2, runAt: new Date(Date.now() - 1) } })
-    await until(async () => (await jobs())[0]?.losses === 2)
+    await untilNudged(async () => (await jobs())[0]?.losses === 2)
     expect(runs).toBe(1)
     await api.db.job.updateMany({ data: { attempts: 5, losses: 5, runAt: new Date() } })
-    await until(() => given.length === 1)
+    await untilNudged(() => given.length === 1)
     expect(given).toEqual(['the machine ran out of memory 6 times in a row'])
   })
 
@@ -448,6 +454,6 @@ test.each([1, -1])(
     expect(lines).toMatchObject([{ msg: 'jobs cannot be taken', err: { message: expect.stringContaining('s apart') } }])
     expect(seen).not.toContain('meanwhile')
     vi.useRealTimers()
-    await until(() => seen.includes('meanwhile'))
+    await untilNudged(() => seen.includes('meanwhile'))
   },
 )
