@@ -1,4 +1,0 @@
-// The requests of tier 1, many more of them.
-import './bodies.test.ts'
-import './cursors.test.ts'
-import './headers.test.ts'
