@@ -6,10 +6,10 @@ import { createSend, expectSound, type Sent } from '../access/send.ts'
 import { createSnapshot } from '../access/snapshot.ts'
 import { createWorld, type Target } from '../access/world.ts'
 import { type Answer, startApi, type TestApi } from '../helpers/api.ts'
-import { isSystemTier, seed } from '../helpers/seed.ts'
+import { seed } from '../helpers/seed.ts'
 
 /** How many requests each operation gets of a kind. */
-export const runs = isSystemTier ? 25 : 3
+export const runs = 25
 export const timeout = 30_000 + runs * 500
 
 export function hunt<T>(plan: fc.Arbitrary<T>, numRuns: number, attack: (plan: T) => Promise<void>): Promise<void> {
@@ -19,8 +19,6 @@ export function hunt<T>(plan: fc.Arbitrary<T>, numRuns: number, attack: (plan: T
 export type Harness = {
   api: TestApi
   operations: Operation[]
-  /** What tier 1 has time for: every third operation. Tier 2 has all of them here. */
-  sampled: Operation[]
   /** Fresh resources of a fresh account. */
   fresh(operation: Operation): Promise<Target>
   /** Resources for every operation, all of one account. */
@@ -51,7 +49,6 @@ export async function startHarness(environment: Record<string, string> = {}): Pr
   return {
     api,
     operations,
-    sampled: operations.filter((_, index) => isSystemTier || index % 3 === 0),
     async freshForAll(operations) {
       clean = null
       const owner = await world.newOwner()
