@@ -47,6 +47,14 @@ type Device = {
   interval: number
 }
 
+// RFC 8628, section 3.2.
+const defaultPollSeconds = 5
+
+/** How long to wait between polls: a timer would turn what is no number, or too large a one, into no wait at all. */
+export function pollMsOf(seconds: unknown): number {
+  return typeof seconds === 'number' ? Math.min(Math.max(seconds, 1), 60) * 1000 : defaultPollSeconds * 1000
+}
+
 /** Polls until the person has compared the code and approved it in the console. */
 async function approve({ out, send, signal }: Context): Promise<string> {
   const begun = await send('POST', '/auth/device', {
@@ -59,7 +67,7 @@ async function approve({ out, send, signal }: Context): Promise<string> {
     `and approve the code ${out.paint('bold', clean(device.user_code))}. Only approve a code that your own terminal shows.`,
   )
   if (canAsk()) openInBrowser(device.verification_uri_complete)
-  let intervalMs = Math.max(1, device.interval) * 1000
+  let intervalMs = pollMsOf(device.interval)
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, intervalMs))
     signal.throwIfAborted()
@@ -70,7 +78,7 @@ async function approve({ out, send, signal }: Context): Promise<string> {
     })
     const body = (await answer.json().catch(() => ({}))) as { access_token?: string; code?: string; detail?: string }
     if (answer.ok && body.access_token) return body.access_token
-    if (body.code === 'slow_down') intervalMs += 5_000
+    if (body.code === 'slow_down') intervalMs = pollMsOf(intervalMs / 1000 + defaultPollSeconds)
     else if (body.code === 'access_denied')
       throw new Failure(exitCodes.refused, 'The sign-in was denied in the console.')
     else if (body.code === 'expired_token')
