@@ -217,6 +217,25 @@ test('links are sent as links, even in a circle', async () => {
   ])
 }, 60_000)
 
+test.each([
+  ['caf\xe9.txt', 'caf\\xe9.txt is not UTF-8'],
+  ['a\x1b[2J\n.txt', 'a\\x1b[2J\\x0a.txt has a control character'],
+])(
+  'a file named %j is refused before anything is sent',
+  async (raw, told) => {
+    await write({ 'docs/index.html': 'x' })
+    await writeFile(Buffer.concat([Buffer.from(join(folder, 'docs/')), Buffer.from(raw, 'latin1')]), 'x')
+    const ended = await deploy()
+    expect(ended).toMatchObject({ code: 2, stdout: '' })
+    expect(ended.stderr).toBe(`Error: The name of docs/${told}.\nRename the file, or list it in .berthignore.\n`)
+    expect(asked).toEqual([])
+    await write({ '.berthignore': 'docs/*.txt\n', 'docs/\ufffd.html': 'x' })
+    expect((await deploy()).code).toBe(0)
+    expect(files.map(({ path }) => path)).toEqual(['.berthignore', 'docs/index.html', 'docs/\ufffd.html'])
+  },
+  60_000,
+)
+
 test('a build that fails is exit code 1, and nothing of its log moves the cursor', async () => {
   await write({ 'index.html': 'x' })
   state = 'ERROR'

@@ -1,4 +1,5 @@
 // The files of a folder that are uploaded, each with its hash.
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import {
   createReadStream,
@@ -52,6 +53,7 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
         if (entry.isFile() && isSecret(path, rules)) secrets.push(path)
         continue
       }
+      refuseUnnamable(root, base, entry.name)
       if (entry.isDirectory()) await walk(`${path}/`, rules)
       // Sockets, pipes and devices have no content. Links are sent as links, wherever they lead.
       else if (entry.isSymbolicLink()) found.push(path)
@@ -61,6 +63,20 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
         throw usage(`${root} has more than ${mostFiles} files.`, "List what you don't need in .berthignore.")
     }
   }
+}
+
+/** Names that the API refuses, and those that are not UTF-8: Node reads them as other names, which no file has. */
+function refuseUnnamable(root: string, base: string, name: string): void {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+  const hasControls = /[\u0000-\u001f\u007f]/.test(name)
+  if (!hasControls && !name.includes('\ufffd')) return
+  const raw = readdirSync(join(root, base), 'buffer').find((one) => one.toString() === name && !isUtf8(one))
+  if (!raw && !hasControls) return
+  const shown = (raw ?? Buffer.from(name))
+    .toString('latin1')
+    .replace(/[^ -~]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
+  const why = raw ? 'is not UTF-8' : 'has a control character'
+  throw usage(`The name of ${base}${shown} ${why}.`, 'Rename the file, or list it in .berthignore.')
 }
 
 /** By name: this program, if it was downloaded into the folder as in CI, and the stored tokens, if the folder is the home. */
@@ -99,7 +115,7 @@ async function describe(root: string, path: string): Promise<SourceFile> {
   const full = join(root, path)
   const { size, mode } = lstatSync(full)
   if ((mode & 0o170000) === linkMode) {
-    const target = Buffer.from(readlinkSync(full))
+    const target = readlinkSync(full, 'buffer')
     return { path, sha256: sha256Of(target), size: target.length, mode: linkMode }
   }
   const program = mode & 0o111 ? { mode: programMode } : {}
@@ -121,7 +137,7 @@ const sha256Of = (content: Uint8Array) => createHash('sha256').update(content).d
 /** The content of a hashed file; throws if it has changed since. */
 export async function contentOf(root: string, { path, sha256, mode }: SourceFile): Promise<Buffer> {
   const full = join(root, path)
-  const content = mode === linkMode ? Buffer.from(readlinkSync(full)) : readFileSync(full)
+  const content = mode === linkMode ? readlinkSync(full, 'buffer') : readFileSync(full)
   if (sha256Of(content) !== sha256) {
     throw new Failure(exitCodes.failed, `${path} changed during the upload.`, 'Deploy again.')
   }
