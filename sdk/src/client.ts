@@ -68,6 +68,7 @@ export type Berth = {
 
 const longestWaitSeconds = 60
 const longestPage = 100
+const maxEmptyPages = 1_000
 // A server that stops answers its waits at once.
 const betweenWaitsMs = 1_000
 
@@ -110,6 +111,7 @@ export function createBerth(options: BerthOptions): Berth {
     const { params } = init
     let cursor: string | undefined
     const seen = new Set<string>()
+    let empty = 0
     for (;;) {
       const query = { limit: longestPage, ...params?.query, ...(cursor && { cursor }) }
       const page = await get(path, { ...init, params: { ...params, query } })
@@ -117,7 +119,9 @@ export function createBerth(options: BerthOptions): Berth {
       // Older servers have a cursor on the last page too.
       if (page.hasMore === false || !page.nextCursor) return
       cursor = String(page.nextCursor)
-      // The list would never end.
+      // In both cases the list would never end, and its reader would never hear of it.
+      empty = Object.values(page).some((one) => Array.isArray(one) && one.length > 0) ? 0 : empty + 1
+      if (empty >= maxEmptyPages) throw new InvalidResponse(`The server sent ${maxEmptyPages} empty pages in a row.`)
       if (seen.has(cursor)) throw new InvalidResponse('The server sent the same page cursor twice.')
       seen.add(cursor)
     }

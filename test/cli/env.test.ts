@@ -1,5 +1,6 @@
 // `berth env`: variables are readable unless they are secret, and secrets are never written to a file.
-import { readFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { lstat, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sharedApi, type TestApi } from '../helpers/api.ts'
@@ -54,3 +55,19 @@ test('variables are readable unless they are secret, and stay what they are', as
   await run('env', 'pull', file, '-p', 'site', '--yes')
   expect(await readFile(file, 'utf8')).toBe('OPEN=x\nPAGE="a b"\n')
 }, 120_000)
+
+test('pulling replaces files and links to them, and never a pipe, a device or a folder', async () => {
+  const pipe = join(cli.directory, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  for (const path of [pipe, '/proc/self/fd/1', cli.directory]) {
+    const pulled = await run('env', 'pull', path, '-p', 'site', '--yes')
+    expect(pulled).toMatchObject({ code: 2, stderr: expect.stringContaining(`${path} is not a regular file.`) })
+  }
+  expect((await lstat(pipe)).isFIFO()).toBe(true)
+  const [target, link] = [join(cli.directory, 'target'), join(cli.directory, 'link')]
+  await writeFile(target, 'mine')
+  await symlink(target, link)
+  expect((await run('env', 'pull', link, '-p', 'site', '--yes')).code).toBe(0)
+  expect((await lstat(link)).isFile()).toBe(true)
+  expect(await readFile(target, 'utf8')).toBe('mine')
+})

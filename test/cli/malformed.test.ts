@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { collect } from '../../cli/src/kit/collect.ts'
 import { type CommandLine, openCommandLine } from '../helpers/command-line.ts'
 
 let cli: CommandLine
@@ -63,4 +64,13 @@ test.each([
   const ended = await cli.run(command.split(' '), { env: { BERTH_URL: url, BERTH_TOKEN: 'brt_test' } })
   expect(ended).toMatchObject({ code: 7, stdout: '' })
   expect(ended.stderr).toMatch(/Error: The server (sent|responded)[^\n]*\.\n$/)
+})
+
+test('a list without an end', async () => {
+  let sent = 0
+  async function* endless() {
+    for (; ; sent++) yield sent
+  }
+  await expect(collect(endless())).rejects.toThrow('The server sent a list of more than 1000000 items.')
+  expect(sent).toBe(1_000_000)
 })

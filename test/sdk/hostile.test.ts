@@ -90,3 +90,12 @@ test.each([[['a']], [['a', 'b', 'a']]])('the cursors %j, again and again, are an
   await expect(read()).rejects.toThrow(new InvalidResponse('The server sent the same page cursor twice.'))
   expect(asked()).toBe(cursors.length === 1 ? 2 : 3)
 })
+
+test('empty pages with ever new cursors are an error, unless items come in between', async () => {
+  const empty = (count: number, from: number) =>
+    Array.from({ length: count }, (_, at) => ({ projects: [], hasMore: true, nextCursor: `c${from + at}` }))
+  const some = { hasMore: true, nextCursor: 'some' }
+  const endless = paged(...empty(999, 0), some, ...empty(1_001, 1_000))
+  await expect(endless.read()).rejects.toThrow(new InvalidResponse('The server sent 1000 empty pages in a row.'))
+  expect(endless.asked()).toBe(2_000)
+})

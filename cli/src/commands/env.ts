@@ -1,6 +1,7 @@
 // `berth env`: variables of a project.
 import { randomUUID } from 'node:crypto'
-import { lstat, rename, rm, writeFile } from 'node:fs/promises'
+import { lstat, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { InvalidResponse } from '../../../sdk/src/errors.ts'
 import type { Schemas } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
@@ -88,6 +89,8 @@ export const pull: Action<OfProject & { target: string }> = async (context, [fil
   if (wrong) throw new InvalidResponse(`The server sent ${JSON.stringify(wrong.key)}, which is no name of a variable.`)
   // A link counts too, even if it leads nowhere.
   const before = await lstat(file).catch(() => null)
+  if (before !== null && !(before.isFile() || (before.isSymbolicLink() && !(await isDeviceLink(file)))))
+    throw usage(`${file} is not a regular file.`, 'Name a file, or print the variables with `berth env ls --json`.')
   if (before !== null) await confirm(`Replace ${file}?`, context.options.yes, context.signal)
   await replaceFile(
     file,
@@ -100,6 +103,11 @@ export const pull: Action<OfProject & { target: string }> = async (context, [fil
     context.out.say(`Withheld ${count(secret.length, 'secret variable')}: ${names}`)
   }
   context.out.show(wanted, () => '')
+}
+
+/** Such as /dev/stdout: root would replace the link of the whole machine. */
+async function isDeviceLink(file: string): Promise<boolean> {
+  return /^\/(dev|proc)\//.test(`${await realpath(dirname(file))}/`)
 }
 
 /** Renames a new file over the path: a link there is replaced instead of followed, and no file keeps a wider mode. */

@@ -1,10 +1,15 @@
 // Reads lists of the API up to a limit.
+import { InvalidResponse } from '../../../sdk/src/errors.ts'
 import { usage } from './failures.ts'
+
+// No list of an account is that long; a server that sends more never stops.
+const maxItems = 1_000_000
 
 export async function collect<T>(items: AsyncIterable<T>, most = Number.POSITIVE_INFINITY): Promise<T[]> {
   const found: T[] = []
   if (most <= 0) return found
   for await (const item of items) {
+    if (found.length >= maxItems) throw new InvalidResponse(`The server sent a list of more than ${maxItems} items.`)
     found.push(item)
     if (found.length >= most) break
   }
