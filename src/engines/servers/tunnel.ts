@@ -13,16 +13,21 @@ import { writePart } from './parts.ts'
 
 // TCP keep-alive finds visitors whose network is gone.
 const keepAliveMs = 60_000
-// How long a visitor or a server has to take the end of a WebSocket.
-const closeMs = 2_000
-
-/** `answered` is called with the status of the answer. */
-export type TunnelOptions = { stallMs: number; again(error: Error): boolean; answered?(status: number): void }
+/**
+ * `answered` is called with the status of the answer. `closeMs`: how long a visitor or a server has to take the end of a
+ * WebSocket.
+ */
+export type TunnelOptions = {
+  stallMs: number
+  closeMs?: number
+  again(error: Error): boolean
+  answered?(status: number): void
+}
 
 export function tunnel(
   { request, socket, head: first }: { request: IncomingMessage; socket: Duplex; head: Buffer },
   instance: Upstream,
-  { stallMs, again, answered: tell = () => {} }: TunnelOptions,
+  { stallMs, closeMs = 2_000, again, answered: tell = () => {} }: TunnelOptions,
 ): void {
   if (socket.destroyed) return
   const head = requestHead(request.method!, headersForServer(request, 'upgrade'))

@@ -19,6 +19,8 @@ export type Liar = {
   readonly open: number
   /** Connections of the edge that are open, with visitors and with the program. */
   readonly held: number
+  /** Has the open connections of the edge with this port take no more octets, as if nobody read them. */
+  stopTaking(port: number): void
   /** To the program, since `answer`. */
   readonly writes: number
   /** How often it was suspected to have crashed. */
@@ -35,7 +37,7 @@ export type Liar = {
   stop(): Promise<void>
 }
 
-export async function startLiar(stallMs = 10_000): Promise<Liar> {
+export async function startLiar(stallMs = 10_000, closeMs = 2_000): Promise<Liar> {
   let react: (socket: Socket, text: string, count: number) => void = () => {}
   let suspected = 0
   const received: string[] = []
@@ -87,7 +89,7 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     ended: new Promise(() => {}),
     kill: async () => {},
   }
-  const options = { stallMs, isRunning: () => true, checkForCrash: () => void suspected++, again: () => false }
+  const options = { stallMs, closeMs, isRunning: () => true, checkForCrash: () => void suspected++, again: () => false }
   const handle = (request: IncomingMessage, response: ServerResponse) => forward(request, response, instance, options)
   const front = createHttpServer({ shouldUpgradeCallback: isUpgrade, IncomingMessage: CountedRequest }, handle)
   front.on('upgrade', (request, socket, head) => tunnel({ request, socket, head }, instance, options))
@@ -118,6 +120,11 @@ export async function startLiar(stallMs = 10_000): Promise<Liar> {
     },
     get held() {
       return held.size
+    },
+    stopTaking(port) {
+      // Without a callback, a write stays in progress for ever.
+      for (const socket of held)
+        if (socket.remotePort === port) Object.assign(socket, { _write: () => {}, _writev: () => {} })
     },
     get writes() {
       return writes
