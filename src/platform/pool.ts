@@ -263,7 +263,10 @@ function streamOf(client: pg.PoolClient): Socket {
 
 /** Closes a connection on which nothing moves during a query; the query fails by that. */
 function endWhenSilent(client: pg.PoolClient, silentMs: number): void {
-  streamOf(client).setTimeout(silentMs, () => endQuery(client))
+  // Not by the callback of `setTimeout`, which hears the first timeout only: that of a connection that is idle.
+  streamOf(client)
+    .setTimeout(silentMs)
+    .on('timeout', () => endQuery(client))
 }
 
 function endQuery(client: pg.PoolClient): void {

@@ -1,4 +1,5 @@
 // The pool of connections: shares of groups, and how it says that it is full or that the database is away.
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { toFault } from '../../src/api/http/problem.ts'
@@ -176,6 +177,19 @@ test('a connection that is cut without a word is given up, and the pool goes on'
   client.release()
   link.thaw()
   await Promise.all([pool.query('SHOW port'), pool.query('SHOW port')])
+  link.close()
+})
+
+test('so is one that was idle for longer than that before', async () => {
+  const link = await openLink(database.url)
+  const pool = open(1, { statementMs: 100 }, link.url)
+  const client = await pool.connect()
+  ;(client as unknown as { connection: { stream: Socket } }).connection.stream.emit('timeout')
+  client.release()
+  link.freeze()
+  const error = await pool.query('SHOW port').catch((error: unknown) => error)
+  expect(toFault(error).code).toBe('database_unavailable')
+  expect(pool.usage.held).toBe(0)
   link.close()
 })
 
