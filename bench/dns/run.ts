@@ -1,7 +1,7 @@
 // `npm run bench -- dns`: answers against Knot and PowerDNS in turns, also to names that are never repeated, from change to
 // answer, also in a large zone, all of that with signed zones, and 100,000 zones.
 import { join } from 'node:path'
-import { compile } from '../edge/processes.ts'
+import { compiledProgram } from '../edge/processes.ts'
 import type { Bench, Figure } from '../group.ts'
 import { findProgram } from '../programs.ts'
 import { expectAnswers } from './asker.ts'
@@ -82,7 +82,7 @@ async function run(bench: Bench<FigureName>): Promise<void> {
   const sizes = { few: bench.size(1_000, 20), many: bench.size(100_000, 50) }
   const questions = bench.size(20_000, 500)
   const postgres = await bench.startPostgres(false)
-  const program = await compile(join(directory, 'compiled'))
+  const program = await compiledProgram()
   const startAnother: DnsBench['startAnother'] = async (name, size, large = 0) => {
     const startedMs = performance.now()
     const url = await seed(postgres, name, size)

@@ -1,11 +1,11 @@
 // The edge as it runs in production: compiled, started by its command line with the edge role alone, ended by its id.
 import { execFile, spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
-import { mkdir, readFile, symlink } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { buildServer } from '../../build/server.ts'
+import { buildParts } from '../../build/parts.ts'
 import { freePort } from '../children.ts'
 
 const run = promisify(execFile)
@@ -18,18 +18,12 @@ export type EdgeProcess = {
 }
 
 /**
- * Compiles the platform into a directory; returns its command line. Node could strip the types itself, but the stripper
+ * The command line of the platform, built if its sources changed. Node could strip the types itself, but the stripper
  * would stay in the memory that is measured.
  */
-export async function compile(directory: string): Promise<string> {
-  const checkout = resolve(import.meta.dirname, '../..')
-  await mkdir(directory)
-  for (const name of ['node_modules', 'prisma', 'package.json']) {
-    await symlink(join(checkout, name), join(directory, name))
-  }
-  const out = join(directory, 'dist')
-  await buildServer(checkout, out)
-  return join(out, 'src/cli.js')
+export async function compiledProgram(): Promise<string> {
+  const { server } = await buildParts(['server'])
+  return join(server, 'src/cli.js')
 }
 
 export async function startEdge(

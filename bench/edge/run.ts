@@ -9,7 +9,7 @@ import type { Bench, Figure } from '../group.ts'
 import { findProgram } from '../programs.ts'
 import { measureLarge } from './large.ts'
 import { type Peer, startCaddy, startNginx } from './peers.ts'
-import { compile, type EdgeProcess, startEdge } from './processes.ts'
+import { compiledProgram, type EdgeProcess, startEdge } from './processes.ts'
 import { measureScale, reportScale, type Sizes } from './scale.ts'
 import { deploymentHost, fileContent, filePath, seed } from './seed.ts'
 import { load } from './visits.ts'
@@ -61,7 +61,7 @@ async function prepare({ directory, startPostgres }: EdgeBench, sizes: Sizes): P
     await mkdir(dataDirOf(size))
     urls.set(size, await seed(postgres, `edge_${size}`, dataDirOf(size), size))
   }
-  const program = await compile(join(directory, 'compiled'))
+  const program = await compiledProgram()
   return (size, workers = 0) => {
     const environment = { DATABASE_URL: urls.get(size)!, DATA_DIR: dataDirOf(size), WORKERS: String(workers) }
     return startEdge(program, environment, join(directory, `edge-${size}-${workers}.log`))

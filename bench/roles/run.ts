@@ -1,7 +1,6 @@
 // `npm run bench -- roles`: what each role does with one second of processor time, and what PostgreSQL adds to it.
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { compile } from '../edge/processes.ts'
+import { compiledProgram } from '../edge/processes.ts'
 import { median, table } from '../figures.ts'
 import type { Bench, Figure } from '../group.ts'
 import { type Installation, startInstallation } from './installation.ts'
@@ -24,7 +23,7 @@ async function run(bench: Bench): Promise<void> {
   const { directory, atEnd } = bench
   const postgres = await bench.startPostgres()
   const rounds = bench.rounds(3)
-  const program = await compile(join(directory, 'compiled'))
+  const program = await compiledProgram()
   const installation = await startInstallation(program, postgres.url('postgres'), directory)
   atEnd(() => installation.stop())
   const { kinds, close } = await kindsOf(installation)

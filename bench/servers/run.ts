@@ -9,7 +9,7 @@ import type { Manifest } from '../../src/platform/artifacts.ts'
 import { createArtifacts } from '../../src/platform/local-artifacts.ts'
 import { freePort, startChild } from '../children.ts'
 import { type Peer, startCaddyWith } from '../edge/peers.ts'
-import { compile, startEdge } from '../edge/processes.ts'
+import { compiledProgram, startEdge } from '../edge/processes.ts'
 import { deploymentHost, seed } from '../edge/seed.ts'
 import { median, medianRatio, table, verdict } from '../figures.ts'
 import type { Bench, Figure } from '../group.ts'
@@ -42,7 +42,7 @@ async function run(bench: Bench): Promise<void> {
   await mkdir(dataDir)
   const databaseUrl = await seed(postgres, 'servers', dataDir, 1)
   await deploy(dataDir)
-  const compiled = await compile(join(directory, 'compiled'))
+  const compiled = await compiledProgram()
   const environment = { DATABASE_URL: databaseUrl, DATA_DIR: dataDir }
   const edge = await startEdge(compiled, environment, join(directory, 'edge.log'), 'edge,runner')
   atEnd(() => edge.stop())

@@ -5,7 +5,7 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import { type Child, freePort, startChild } from '../children.ts'
 import { startCaddyWith } from '../edge/peers.ts'
-import { compile, type EdgeProcess, startEdge } from '../edge/processes.ts'
+import { compiledProgram, type EdgeProcess, startEdge } from '../edge/processes.ts'
 import { domainHost, fileContent, filePath, seed } from '../edge/seed.ts'
 import { load } from '../edge/visits.ts'
 import { median, medianRatio, table, verdict } from '../figures.ts'
@@ -50,7 +50,7 @@ async function run(bench: TlsBench): Promise<void> {
       SECRETS_KEY: secretsKey.toString('base64'),
       EDGE_HTTPS_PORT: String(httpsPort),
     }
-    const program = await compile(join(directory, 'compiled'))
+    const program = await compiledProgram()
     const edge = await startEdge(program, environment, join(directory, 'edge.log'))
     atEnd(() => edge.stop())
     const startedBytes = await edge.residentBytes()
