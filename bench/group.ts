@@ -27,6 +27,7 @@ export type Bench<Name extends string = string> = Scratch & {
 
 export type Scratch = {
   directory: string
+  /** Durable unless told otherwise, or in a smoke run. */
   startPostgres(durable?: boolean): Promise<EmbeddedPostgres>
   /** Called at the end, the last one first. */
   atEnd(close: () => unknown): void
@@ -38,7 +39,7 @@ export type Options = { only: string; smoke: boolean; rounds: number | null; sec
 export async function runGroup(group: Group, options: Options): Promise<Map<string, string>> {
   const { only, smoke } = options
   const measured = new Map<string, string>()
-  await inScratch((scratch) =>
+  await inScratch(smoke, (scratch) =>
     group.run({
       ...scratch,
       only,
@@ -53,14 +54,14 @@ export async function runGroup(group: Group, options: Options): Promise<Map<stri
 }
 
 /** Ends with a line that tells how busy the machine was before. */
-async function inScratch(work: (scratch: Scratch) => Promise<void>): Promise<void> {
+async function inScratch(smoke: boolean, work: (scratch: Scratch) => Promise<void>): Promise<void> {
   const [loadBefore] = loadavg()
   const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
   // PostgreSQL, sandboxes and peers run as other users under root and must get through.
   await chmod(directory, 0o711)
   const closers: (() => unknown)[] = [() => rm(directory, { recursive: true, force: true })]
   const atEnd = (close: () => unknown) => void closers.push(close)
-  const startPostgres = async (durable = true) => {
+  const startPostgres = async (durable = !smoke) => {
     const postgres = await startEmbeddedPostgres({ directory: join(directory, 'postgres'), durable })
     atEnd(() => postgres.stop())
     return postgres
