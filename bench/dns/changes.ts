@@ -4,6 +4,7 @@ import { rcodes } from '../../src/dns/packet/numbers.ts'
 import { closeDatabase, openDatabase } from '../../src/platform/database.ts'
 import { createRecord } from '../../src/services/dns/dns-records.ts'
 import type { Actor } from '../../src/services/tokens/actor.ts'
+import type { Bench } from '../group.ts'
 import { type Asker, createAsker } from './asker.ts'
 import type { Server } from './servers.ts'
 import { accountId } from './zones.ts'
@@ -23,13 +24,13 @@ const actor: Actor = { accountId, tokenId: 'tok_1', scopes: ['*'], projectIds: n
 const perSecond = 100
 const giveUpMs = 30_000
 const pauseMs = 1
-const warmUpWrites = 50
 
 /**
  * Records are made as a POST makes them, so a write is over when its 201 would be sent. Each name was asked for just
  * before, so that the answer must replace one that is known not to exist.
  */
-export async function measureChanges(place: Place, seconds: number): Promise<Changes> {
+export async function measureChanges(bench: Pick<Bench, 'size'>, place: Place, seconds: number): Promise<Changes> {
+  const warmUpWrites = bench.size(50, 5)
   const { url, server, zone: zoneOf, other, signed } = place
   console.error(`${perSecond} writes a second for ${seconds} s …`)
   // A slow machine makes a slow figure, not a failed run.

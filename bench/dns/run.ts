@@ -117,7 +117,7 @@ async function runParts(bench: DnsBench, names: Record<Kind, Part>, wanted: Part
   const kinds = (Object.keys(names) as Kind[]).filter((kind) => wanted.includes(names[kind]))
   if (kinds.includes('answers') || kinds.includes('floods')) await compareAnswers(bench, kinds)
   if (kinds.includes('changes')) {
-    const changes = await measureChanges(anyOf(sizes.few, bench), bench.seconds(10))
+    const changes = await measureChanges(bench, anyOf(sizes.few, bench), bench.seconds(10))
     bench.record(signed ? 'signedChanges' : 'changes', reportChanges(sizes.few, changes, signed))
   }
   if (kinds.includes('large')) await compareLarge(bench)
@@ -178,7 +178,12 @@ async function compareFloods(bench: DnsBench & { dnsperf: string }, servers: Ser
     const beside = async (file: string) => {
       let over = false
       const asked = askWhile(ours.ports[0]!, zoneName(1), () => !over)
-      await load(dnsperf, { server: ours, mixFile: file, dnssecOk: signed }, ['-l', bench.seconds(4)], floodPerSecond)
+      await load(
+        dnsperf,
+        { server: ours, mixFile: file, dnssecOk: signed },
+        ['-l', bench.size(bench.seconds(4), 0.25)],
+        floodPerSecond,
+      )
       over = true
       return asked
     }
@@ -201,7 +206,7 @@ async function compareLarge(bench: DnsBench): Promise<void> {
     const zones = { large: largeZone, small: zoneName(2 + round) }
     for (const name of ['large', 'small'] as const) {
       const place = { url, server, signed, zone: () => zones[name], other: zoneName(1) }
-      const { ms, othersMs } = await measureChanges(place, bench.seconds(3))
+      const { ms, othersMs } = await measureChanges(bench, place, bench.seconds(3))
       // Not by spreading: there are thousands.
       sums[name].ms = sums[name].ms.concat(ms)
       sums[name].othersMs = sums[name].othersMs.concat(othersMs)
@@ -236,7 +241,7 @@ async function measureScale(bench: DnsBench): Promise<Scale> {
   }
   reportChanges(
     sizes.many,
-    await measureChanges(anyOf(sizes.many, { url, ours: many, signed: false }), bench.seconds(3)),
+    await measureChanges(bench, anyOf(sizes.many, { url, ours: many, signed: false }), bench.seconds(3)),
   )
   scale.loadedBytes = await many.residentBytes()
   return scale
