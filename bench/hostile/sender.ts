@@ -18,14 +18,16 @@ async function send({ surface, shape, target, seconds, everyMs }: Order): Promis
   const ends: Record<string, number> = {}
   let messages = 0
   const startedMs = performance.now()
+  const endMs = startedMs + seconds * 1000
   const lane = async () => {
     do {
       const begunMs = performance.now()
       const end = await once(target)
       ends[end] = (ends[end] ?? 0) + 1
       messages++
-      if (everyMs !== null) await sleep(Math.max(0, begunMs + everyMs * mostAtOnce - performance.now()))
-    } while (performance.now() - startedMs < seconds * 1000)
+      const nextMs = everyMs === null ? 0 : Math.min(endMs, begunMs + everyMs * mostAtOnce)
+      if (nextMs > performance.now()) await sleep(Math.ceil(nextMs - performance.now()))
+    } while (performance.now() < endMs)
   }
   await Promise.all(Array.from({ length: everyMs === null ? 1 : mostAtOnce }, lane))
   return { messages, ms: performance.now() - startedMs, ends }
