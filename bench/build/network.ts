@@ -3,6 +3,7 @@ import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createSandbox, type Network, type Sandbox } from '../../src/sandbox/sandbox.ts'
 import { median, table } from '../figures.ts'
+import type { Bench } from '../group.ts'
 
 const reaches: Record<string, Network | null> = {
   none: null,
@@ -10,8 +11,8 @@ const reaches: Record<string, Network | null> = {
   public: { reach: 'public', private: [] },
 }
 
-/** The reaches take turns in every round; the first round warms up and does not count. */
-export async function measureNetwork(directory: string, rounds: number): Promise<void> {
+/** The reaches take turns in every round. */
+export async function measureNetwork({ directory, size }: Bench, rounds: number): Promise<void> {
   console.error('network of a sandbox …')
   const sandbox = await createSandbox('auto', { searchPath: process.env.PATH ?? '' })
   try {
@@ -19,10 +20,11 @@ export async function measureNetwork(directory: string, rounds: number): Promise
     await mkdir(workTree)
     await chmod(workTree, 0o711)
     const measured = new Map(Object.keys(reaches).map((name) => [name, [] as number[]]))
-    for (let round = 0; round <= rounds; round++) {
+    const warmUps = size(1, 0)
+    for (let round = 0; round < warmUps + rounds; round++) {
       for (const [name, network] of Object.entries(reaches)) {
         const tookMs = await timeOf(sandbox, workTree, network)
-        if (round > 0) measured.get(name)!.push(tookMs)
+        if (round >= warmUps) measured.get(name)!.push(tookMs)
       }
     }
     const none = median(measured.get('none')!)

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createCaller } from '../caller.ts'
 import { freePort, startPlatform, withoutLimits } from '../children.ts'
+import type { Scratch } from '../group.ts'
 
 export type Platform = {
   /** Of the API, and its token. */
@@ -14,16 +15,18 @@ export type Platform = {
   deploy(project: string): Promise<number>
   /** Whether builds ran in a sandbox. */
   sandboxed(): Promise<boolean>
-  stop(): Promise<void>
 }
 
 type Deployment = { id: string; state: string; errorMessage?: string }
 
-export async function openPlatform(directory: string, gitUrlTemplate: string): Promise<Platform> {
+export async function openPlatform(bench: Scratch, gitUrlTemplate: string): Promise<Platform> {
+  const { directory } = bench
+  const postgres = await bench.startPostgres()
   const port = await freePort()
   const edgePort = await freePort()
   const logFile = join(directory, 'server.log')
   const environment = {
+    DATABASE_URL: postgres.url(),
     DATA_DIR: join(directory, 'data'),
     PORT: String(port),
     EDGE_HTTP_PORT: String(edgePort),
@@ -33,6 +36,7 @@ export async function openPlatform(directory: string, gitUrlTemplate: string): P
     ...withoutLimits,
   }
   const child = await startPlatform(['api', 'worker', 'runner', 'edge'], environment, logFile)
+  bench.atEnd(() => child.stop())
   const token = await child.ask<string>('token')
 
   const call = createCaller(port, token)
@@ -57,6 +61,5 @@ export async function openPlatform(directory: string, gitUrlTemplate: string): P
       throw new Error(`The deployment of ${project} is ${deployment.state}:\n${said}`)
     },
     sandboxed: async () => !(await readFile(logFile, 'utf8')).includes('"driver":"none"'),
-    stop: () => child.stop(),
   }
 }

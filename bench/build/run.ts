@@ -20,6 +20,9 @@ type World = {
   bare: Bare
   /** A repository of these files; returns its address. */
   host(name: string, files: Files): Promise<string>
+  rounds: number
+  /** Rounds before them, which don't count. */
+  warmUps: number
 }
 /** Milliseconds of one round. */
 type Round = { bare: number; first: number; second: number }
@@ -43,14 +46,13 @@ export const group = { about: 'Deployments against the same steps by hand', figu
 async function run(bench: BuildBench): Promise<void> {
   const { directory, atEnd } = bench
   const wants = (part: string) => bench.only === '' || bench.only === part
-  if (wants('network')) await measureNetwork(directory, bench.rounds(15))
+  if (wants('network')) await measureNetwork(bench, bench.rounds(15))
   if (bench.only === 'network') return
   const repositories = join(directory, 'repositories')
   await mkdir(repositories)
   const git = await startGitHost(repositories)
   atEnd(() => git.close())
-  const platform = await openPlatform(directory, git.template)
-  atEnd(() => platform.stop())
+  const platform = await openPlatform(bench, git.template)
   const world: World = {
     platform,
     bare: await openBare(join(directory, 'bare')),
@@ -58,24 +60,26 @@ async function run(bench: BuildBench): Promise<void> {
       await createRepository(repositories, `bench/${name}`, files)
       return git.template.replace('{repo}', `bench/${name}`)
     },
+    rounds: bench.rounds(9),
+    warmUps: bench.size(1, 0),
   }
-  if (wants('static')) reportStatic(bench, await measureStatic(world, bench.rounds(9)))
+  if (wants('static')) reportStatic(bench, await measureStatic(world))
   if (wants('vite')) {
     const lockfile = bench.smoke ? null : await world.bare.lockfile()
     const filesOf = (title: string) => (lockfile === null ? copiedSite(title) : viteSite(title, lockfile))
-    reportVite(bench, await measureVite(world, filesOf, bench.rounds(9)))
+    reportVite(bench, await measureVite(world, filesOf))
   }
   console.log(`\nbuilds ran ${(await platform.sandboxed()) ? 'in the sandbox' : 'without a sandbox'}`)
 }
 
-/** Runs `one` in every round, the sides in turns; the first round warms up and does not count. */
+/** Both sides in every round, in turns; those that warm up are left out. */
 async function inRounds(
-  rounds: number,
+  { rounds, warmUps }: World,
   bare: (round: number) => Promise<number>,
   ours: (round: number) => Promise<Omit<Round, 'bare'>>,
 ) {
   const measured: Round[] = []
-  for (let round = 0; round <= rounds; round++) {
+  for (let round = 0; round < warmUps + rounds; round++) {
     let bareMs = 0
     const byHand = async () => {
       await sleep(settleMs)
@@ -85,20 +89,21 @@ async function inRounds(
     await sleep(settleMs)
     const rest = await ours(round)
     if (round % 2 === 1) await byHand()
-    if (round > 0) measured.push({ bare: bareMs, ...rest })
+    if (round >= warmUps) measured.push({ bare: bareMs, ...rest })
   }
   return measured
 }
 
-async function measureStatic({ platform, bare, host }: World, rounds: number): Promise<Round[]> {
+async function measureStatic(world: World): Promise<Round[]> {
+  const { platform, bare, host, rounds, warmUps } = world
   console.error('static site …')
   const urls: string[] = []
-  for (let round = 0; round <= rounds; round++) {
+  for (let round = 0; round < warmUps + rounds; round++) {
     urls.push(await host(`static-${round}`, staticSite(`static ${round}`)))
     await platform.createProject(`static-${round}`, { framework: 'static', repo: `bench/static-${round}` })
   }
   return inRounds(
-    rounds,
+    world,
     (round) => bare.copy(urls[round]!),
     async (round) => {
       const first = await platform.deploy(`static-${round}`)
@@ -108,21 +113,18 @@ async function measureStatic({ platform, bare, host }: World, rounds: number): P
   )
 }
 
-async function measureVite(
-  { platform, bare, host }: World,
-  filesOf: (title: string) => Files,
-  rounds: number,
-): Promise<Round[]> {
+async function measureVite(world: World, filesOf: (title: string) => Files): Promise<Round[]> {
+  const { platform, bare, host, rounds, warmUps } = world
   console.error('Vite project …')
   const urls: string[] = []
-  for (let round = 0; round <= rounds; round++) {
+  for (let round = 0; round < warmUps + rounds; round++) {
     urls.push(await host(`vite-${round}`, filesOf(`vite ${round}`)))
     // `npm ci` would refuse a lockfile that was written at a mirror without the packages of every platform.
     const settings = { framework: 'vite', repo: `bench/vite-${round}`, settings: { installCommand: 'npm install' } }
     await platform.createProject(`vite-${round}`, settings)
   }
   return inRounds(
-    rounds,
+    world,
     (round) => bare.build(urls[round]!),
     async (round) => {
       const first = await platform.deploy(`vite-${round}`)

@@ -39,13 +39,13 @@ async function run(bench: DeployBench): Promise<void> {
   await mkdir(repositories)
   const host = await startGitHost(repositories)
   atEnd(() => host.close())
-  const platform = await openPlatform(directory, host.template)
-  atEnd(() => platform.stop())
+  const platform = await openPlatform(bench, host.template)
   if (only !== 'next' && findProgram('rsync') !== null) await uploads(bench, platform)
   if (only === 'upload') return
   console.error('Next.js starter …')
   const files = bench.smoke ? smallServer : await nextStarter(join(directory, 'starter'))
   const bare = await openBare(join(directory, 'bare'))
+  const quietMs = bench.size(5_000, 0)
   const rounds: { bare: number; first: number; second: number }[] = []
   for (let round = 0; round < bench.rounds(3); round++) {
     const name = `next-${round}`
@@ -54,11 +54,11 @@ async function run(bench: DeployBench): Promise<void> {
     // The server of a starter is started by `npm start`.
     await platform.createProject(name, { framework: 'node', repo })
     const byHand = async () => {
-      await quietDisk()
+      await quietDisk(quietMs)
       return bare.build(host.template.replace('{repo}', repo))
     }
     const early = round % 2 === 0 ? await byHand() : null
-    await quietDisk()
+    await quietDisk(quietMs)
     const first = await platform.deploy(name)
     await commitTo(repositories, repo, 'main', { 'app/page.js': page('second') })
     const second = await platform.deploy(name)

@@ -19,7 +19,6 @@ const wanted = 1.3
 const mostBesideBytes = 32_000
 const fileCount = 60
 const fileBytes = 25_000
-const changesPerRound = 3
 const servedWithinMs = 30_000
 
 type Kind = 'first' | 'change' | 'upload' | 'local' | 'synced' | 'daemon' | 'node' | 'start'
@@ -50,6 +49,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 export async function measureUploads(bench: DeployBench, platform: Platform): Promise<void> {
   const directory = join(bench.directory, 'uploads')
   const rounds = bench.rounds(6)
+  const changesPerRound = bench.size(3, 1)
   const home = join(directory, 'home')
   await mkdir(home, { recursive: true })
   const file = join(home, 'berth')

@@ -2,8 +2,8 @@
 import { execFileSync } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 
-export async function quietDisk(): Promise<void> {
-  // The platform still saves its cache.
-  await delay(5_000)
+/** Waits first, because the platform still saves its cache. */
+export async function quietDisk(waitMs = 5_000): Promise<void> {
+  await delay(waitMs)
   execFileSync('sync')
 }
