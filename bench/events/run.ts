@@ -34,9 +34,10 @@ export const group = { about: 'Webhooks and event streams beside 1,000 writes pe
 async function run(bench: EventsBench): Promise<void> {
   const { directory, atEnd } = bench
   const [rounds, seconds, rate] = [bench.rounds(3), bench.seconds(10), bench.size(1_000, 100)]
-  const started = async (name: string, env: Record<string, string>) => {
-    const child = await startChild(file(name), env, join(directory, `${name}.log`))
-    atEnd(() => child.stop())
+  const started = (name: string, env: Record<string, string>) => {
+    const child = startChild(file(name), env, join(directory, `${name}.log`))
+    // Also if another one that is started beside it fails.
+    atEnd(() => child.then(({ stop }) => stop()).catch(() => {}))
     return child
   }
   const postgres = await bench.startPostgres()
@@ -61,15 +62,23 @@ async function run(bench: EventsBench): Promise<void> {
     SECRETS_KEY: secretsKey.toString('base64'),
   })
   const port = await freePort()
-  const api = await started('server.ts', environment('api', port))
-  const worker = await started('server.ts', environment('worker', port))
-  const writer = await started('writer.ts', {})
+  const [api, worker, writer] = await Promise.all([
+    started('server.ts', environment('api', port)),
+    started('server.ts', environment('worker', port)),
+    started('writer.ts', {}),
+  ])
+  const settleMs = bench.size(500, 50)
   const url = `http://127.0.0.1:${port}`
   const slice = (webhooks: boolean, forSeconds: number) =>
-    measure({ api, worker, writer, receivers }, seeded, webhooks, { url, perSecond: rate, seconds: forSeconds })
+    measure({ api, worker, writer, receivers }, seeded, webhooks, {
+      url,
+      perSecond: rate,
+      seconds: forSeconds,
+      settleMs,
+    })
 
   const slices: Slice[] = []
-  for (const webhooks of [false, true]) await slice(webhooks, bench.size(2, 1))
+  for (const webhooks of [false, true]) await slice(webhooks, bench.size(2, 0.2))
   for (let round = 0; round < rounds; round++) {
     // There and back again, so that a machine that gets slower or faster favours nobody.
     for (const webhooks of round % 2 === 0 ? [false, true] : [true, false]) {
@@ -82,15 +91,22 @@ async function run(bench: EventsBench): Promise<void> {
   await measureSingle(bench, { receivers, start: () => started('server.ts', environment('worker', port)) }, seeded)
   // A server of its own, which has not grown under load before.
   const freshPort = await freePort()
-  const fresh = await started('server.ts', environment('api', freshPort))
-  const readers = await started('readers.ts', {})
+  const [fresh, readers] = await Promise.all([
+    started('server.ts', environment('api', freshPort)),
+    started('readers.ts', {}),
+  ])
   await measureStreams(bench, { api: fresh, readers, writer }, seeded, freshPort)
 }
 
 type Processes = { api: Child; worker: Child; writer: Child; receivers: Child }
-type Pace = { url: string; perSecond: number; seconds: number }
+type Pace = { url: string; perSecond: number; seconds: number; settleMs: number }
 
-async function measure(processes: Processes, seeded: Seeded, webhooks: boolean, pace: Pace): Promise<Slice> {
+async function measure(
+  processes: Processes,
+  seeded: Seeded,
+  webhooks: boolean,
+  { settleMs, ...pace }: Pace,
+): Promise<Slice> {
   const { api, worker, writer, receivers } = processes
   const { client, tokens } = seeded
   await client.query('UPDATE webhook SET active = $1', [webhooks])
@@ -99,7 +115,7 @@ async function measure(processes: Processes, seeded: Seeded, webhooks: boolean, 
   const written = await writer.ask<Written>({ ...pace, tokens })
   const countEvents = async () => {
     // Requests that were under way when the time was over write their events too.
-    await sleep(500)
+    await sleep(settleMs)
     return (await client.query<{ count: number }>('SELECT count(*)::int AS count FROM event')).rows[0]!.count
   }
   let events = 0
@@ -109,7 +125,7 @@ async function measure(processes: Processes, seeded: Seeded, webhooks: boolean, 
   const after = [await api.ask<Usage>('usage'), await worker.ask<Usage>('usage')]
   const received = await receivers.ask<Received>('received')
   // What was answered is written down a moment later.
-  await sleep(500)
+  await sleep(settleMs)
   await sweep(client)
   const [apiCpuMs, workerCpuMs] = [0, 1].map((i) => after[i]!.cpuMs - before[i]!.cpuMs)
   return { ...written, events, webhooks, received, apiCpuMs: apiCpuMs!, workerCpuMs: workerCpuMs! }

@@ -34,7 +34,7 @@ async function arrive(receivers: Child, count: number): Promise<number> {
 }
 
 export async function measureSingle(bench: EventsBench, { start, receivers }: Worker, seeded: Seeded): Promise<void> {
-  const events = bench.size(10_000, 3_000)
+  const events = bench.size(10_000, 1_500)
   console.error(`${events} events for one webhook …`)
   const { client } = seeded
   await client.query('UPDATE webhook SET active = id = (SELECT min(id) FROM webhook)')

@@ -7,8 +7,6 @@ import type { Seeded } from './seed.ts'
 import type { ServerUsage } from './server.ts'
 import type { Written } from './writer.ts'
 
-const settleMs = 2_000
-
 type Processes = { api: Child; readers: Child; writer: Child }
 
 export async function measureStreams(
@@ -18,7 +16,8 @@ export async function measureStreams(
   port: number,
 ): Promise<void> {
   const streams = bench.size(1_000, 20)
-  const idleSeconds = bench.size(30, 3)
+  const idleSeconds = bench.size(30, 1)
+  const settleMs = bench.size(2_000, 200)
   const url = `http://127.0.0.1:${port}`
   console.error(`${streams} event streams …`)
   await client.query('UPDATE webhook SET active = false')
