@@ -33,9 +33,9 @@ async function run(bench: Bench): Promise<void> {
     hostile: await startChild(file('hostile.ts'), {}),
   }
   atEnd(() => Promise.all([tenants.honest.stop(), tenants.hostile.stop()]))
-  const pace = { seconds: bench.seconds(10), perSecond: 50 }
+  const pace = { seconds: bench.size(bench.seconds(10), 0.5), perSecond: 50 }
   const ask = { ...world.honest, ...pace }
-  await tenants.honest.ask<Latencies>({ ...ask, seconds: bench.size(3, 1) })
+  await tenants.honest.ask<Latencies>({ ...ask, seconds: bench.size(3, 0.1) })
   const measured: Measured[] = []
   for (const { name } of acts.filter(({ name }) => name.includes(only))) {
     measured.push(
