@@ -41,6 +41,8 @@ server.on('upgrade', (request, socket) => {
   socket.write([...lines, `Sec-WebSocket-Accept: ${accept}`, '', ''].join('\r\n'))
   socket.setNoDelay(true)
   socket.on('error', () => {})
+  // Half open, it would keep a proxy from shutting down until its timeout.
+  socket.on('end', () => socket.end())
   socket.on('data', (frame) => {
     const body = Buffer.from(frame.subarray(6)).map((byte, i) => byte ^ frame[2 + (i % 4)])
     socket.write(Buffer.concat([Buffer.from([frame[0], body.length]), body]))
