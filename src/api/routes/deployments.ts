@@ -17,6 +17,7 @@ import {
   terminalStates,
   transitions,
 } from '../../services/deployments/states.ts'
+import { isServedBy } from '../../services/production/production.ts'
 import { promoteDeployment } from '../../services/production/promotion.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
@@ -72,7 +73,9 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         operationId: 'getDeployment',
         tags: ['Deployments'],
         summary: 'Read a deployment',
-        description: 'With `wait`, the answer comes when the deployment has left BUILDING or the seconds are over.',
+        description:
+          'With `wait`, the answer comes when the deployment has left BUILDING, and every visitor gets it if it took over ' +
+          'production, or when the seconds are over.',
         params: DeploymentParams,
         querystring: waitQuery,
         response: { 200: Named(Deployment) },
@@ -80,11 +83,16 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const { id } = request.params
-      const view = await app.waits.until(request, {
+      const { wait } = request.query
+      const { view } = await app.waits.until(request, {
         subject: id,
-        waitSeconds: request.query.wait,
-        read: () => getDeployment(db, urls, request.actor, id),
-        settled: (view) => isFinished(view.state),
+        waitSeconds: wait,
+        async read() {
+          const view = await getDeployment(db, urls, request.actor, id)
+          // Whoever waits opens the production address next.
+          return { view, isServed: !wait || !view.current || (await isServedBy(db, request.actor, { id })) }
+        },
+        settled: ({ view, isServed }) => isFinished(view.state) && isServed,
       })
       return sendSingle(request, reply, view)
     },

@@ -56,6 +56,25 @@ test('a switch is over when every live edge shows it, with one event, and names 
   expect(await api.db.edgeSwitch.count()).toBe(0)
 })
 
+/** Waits for a deployment; its state then, and the edges that do not show it yet. */
+async function untilReady(id: string) {
+  const { body } = await api.call('GET', `/deployments/${id}?wait=60`)
+  return [body.state, (await present(body.project)).waitingFor]
+}
+
+test('who waits for a production deployment is answered when every live edge shows it', async () => {
+  await api.newProject('awaited')
+  const both = [edge('1'), edge('2')]
+  await Promise.all(both.map((one) => renewEdgeLease(api.db, one)))
+  const { body } = await api.call('POST', '/deployments', { body: { project: 'awaited', production: true } })
+  const whileBuilding = untilReady(body.id)
+  await finishDeployment(api.db, api.deps.urls, body.id, { to: 'READY', by: 'system' })
+  const onceReady = untilReady(body.id)
+  expect(await present('awaited')).toMatchObject({ waitingFor: ['node-1', 'node-2'] })
+  for (const one of both) await show(one, 'awaited', body.id)
+  expect(await Promise.all([whileBuilding, onceReady])).toEqual([['READY', []], ['READY', []]])
+})
+
 test('what an edge shows that is not production any more ends nothing', async () => {
   await api.newProject('late')
   const [a, b] = [await deploy('late'), await deploy('late')]
