@@ -68,7 +68,7 @@ async function resources(client: Client): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   for (const [kind, rows] of await readAll(client)) {
     for (const { key, fields } of rows) {
-      const { lastUsedAt, verification, certificate, url, productionUrl, ...rest } = fields
+      const { lastUsedAt, verification, certificate, url, branchUrl, productionUrl, ...rest } = fields
       found.set(`${kind} ${key}`, JSON.stringify(rest))
     }
   }
