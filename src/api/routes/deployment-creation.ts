@@ -8,9 +8,9 @@ import { invalidFields } from '../../platform/fields.ts'
 import { Named } from '../../schemas/common.ts'
 import { ArchiveQuery, CreateDeployment, Deployment, OldArchiveQuery } from '../../schemas/deployments.ts'
 import { mostSourceFiles, SourceArchive } from '../../schemas/uploads.ts'
-import { createDeployment, type DeploymentPlan } from '../../services/deployments/deployments.ts'
+import type { DeploymentPlan } from '../../services/deployments/deployments.ts'
 import { checkDeployment, planDeployment } from '../../services/deployments/plans.ts'
-import { createUploaded, planArchive, planUploaded, type UploadPlan } from '../../services/deployments/uploaded.ts'
+import { createPlanned, planArchive, planUploaded, type UploadPlan } from '../../services/deployments/uploaded.ts'
 import { findProject } from '../../services/projects/projects.ts'
 import { openReceiver } from '../../services/uploads/receiver.ts'
 import { createLargeBodies } from '../http/large-bodies.ts'
@@ -107,10 +107,7 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once })
     once(request, reply, {
       prepare,
       status: 201,
-      work: (db, plan) =>
-        'files' in plan
-          ? createUploaded(db, urls, request.actor, plan)
-          : createDeployment(db, urls, request.actor, plan),
+      work: (db, plan) => createPlanned(db, urls, request.actor, plan),
       location: (deployment) => `/deployments/${deployment.id}`,
     })
 

@@ -1,9 +1,8 @@
 // /deployments/{id}/redeploy: the same source once more.
 import { Named } from '../../schemas/common.ts'
 import { Deployment, DeploymentParams, RedeployDeployment } from '../../schemas/deployments.ts'
-import { createDeployment } from '../../services/deployments/deployments.ts'
 import { isUploaded, planRedeployment } from '../../services/deployments/redeployments.ts'
-import { createUploaded } from '../../services/deployments/uploaded.ts'
+import { createPlanned } from '../../services/deployments/uploaded.ts'
 import { closedByClient, isGone, leavePlace } from '../http/transport.ts'
 import { createTurns } from '../http/turns.ts'
 import type { RoutePlugin } from './route.ts'
@@ -41,10 +40,7 @@ export const redeploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         once(request, reply, {
           prepare: () => planRedeployment(db, request.actor, { id, region, production: request.body?.production }),
           status: 201,
-          work: (db, plan) =>
-            'files' in plan
-              ? createUploaded(db, urls, request.actor, plan)
-              : createDeployment(db, urls, request.actor, plan),
+          work: (db, plan) => createPlanned(db, urls, request.actor, plan),
           location: (deployment) => `/deployments/${deployment.id}`,
         })
       if (!(await isUploaded(db, request.actor, id))) return redeploy()

@@ -166,8 +166,18 @@ function* chunksOf<T>(items: readonly T[]): Generator<T[]> {
   for (let at = 0; at < items.length; at += filesAtOnce) yield items.slice(at, at + filesAtOnce)
 }
 
+/** Writes a planned deployment, of a commit or of uploaded files. */
+export function createPlanned(
+  db: Db,
+  urls: Urls,
+  actor: Actor,
+  plan: DeploymentPlan | UploadPlan,
+): Promise<DeploymentView> {
+  return 'files' in plan ? createUploaded(db, urls, actor, plan) : createDeployment(db, urls, actor, plan)
+}
+
 /** Writes the deployment and its files. Its build is queued at once if nothing has to be uploaded. */
-export async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: UploadPlan): Promise<DeploymentView> {
+async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: UploadPlan): Promise<DeploymentView> {
   const { files, prebuilt, sent = new Set(), ...planned } = plan
   const { accountId } = actor
   const projectId = planned.project.id

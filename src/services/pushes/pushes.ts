@@ -1,33 +1,30 @@
 // A push, from its signature to its deployment: admitted by the hook's secret, taken once, superseding what still builds.
-import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Project } from '../../generated/client.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
-import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
+import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { isRefName, type PushCheck } from '../../platform/repositories.ts'
 import { repositoryName } from '../../platform/repository-address.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
-import type { PushResult as PushResultSchema, Push as PushSchema } from '../../schemas/push-hooks.ts'
-import { quotaFault } from '../accounts/quotas.ts'
+import type { Push as PushSchema } from '../../schemas/push-hooks.ts'
 import { reopenBranch } from '../deployments/branches.ts'
 import { createDeployment } from '../deployments/deployments.ts'
 import { askTimeoutMs, type PlanOptions, unreachableWarning } from '../deployments/plans.ts'
 import { supersede } from '../deployments/superseding.ts'
 import { append, eventOf } from '../events/events.ts'
 import { followDefaultBranch, storeDefaultBranch } from '../projects/default-branch.ts'
-import { findProject } from '../projects/projects.ts'
 import { openAccess } from '../projects/repository-access.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { deletesBranch, isBackAgain, takeUndeployed } from './deleted-branches.ts'
+import { type Delivery, findHooked, type PushResult, type Received, takeInTurn } from './deliveries.ts'
 import { newHookSecret } from './push-hooks.ts'
 import { hasProof, isSigned, type PushHeaders } from './signatures.ts'
-import { lockHook, readHookSecrets, shareProject } from './statements.ts'
+import { readHookSecrets } from './statements.ts'
 import { changesOf, watchesAny } from './watch-paths.ts'
 
 export type Push = Static<typeof PushSchema>
-export type PushResult = Static<typeof PushResultSchema>
 
 export type Admit = (projectId: string, headers: PushHeaders, texts: readonly Buffer[]) => Promise<Actor>
 
@@ -79,12 +76,7 @@ function branchOf(project: Project, push: Push): PushResult | { branch: string }
   return { branch }
 }
 
-export type ReceivedPush = {
-  push: Push
-  /** What the host sent: the same text is taken once, also under another delivery id, which nothing signs. */
-  text: Buffer
-  deliveryId: string | null
-}
+export type ReceivedPush = Delivery & { push: Push }
 
 export type PushOptions = PlanOptions & {
   urls: Urls
@@ -101,21 +93,9 @@ export async function takePush(
 ): Promise<PushResult> {
   const check = await checkPush(db, options, actor, received.push)
   const isBack = await isBackAgain(db, options, actor.projectIds![0]!, received.push)
-  try {
-    return await deployPush(db, options, actor, { ...received, check, isBack })
-  } catch (error) {
-    // Nothing was superseded either: the transaction is undone as a whole.
-    const quota = refusedQuota(error)
-    if (!quota) throw error
-    return { deployment: null, reason: 'quota_exceeded', detail: quotaFault(quota).message }
-  }
-}
-
-/** The project of the hook. If it was deleted since the signature was checked, its hook is gone too. */
-export function findHooked(db: Db, actor: Actor): Promise<Project> {
-  return findProject(db, actor, actor.projectIds![0]!).catch((error) => {
-    throw error instanceof Fault && error.code === 'not_found' ? new Fault('invalid_signature') : error
-  })
+  return takeInTurn(db, actor, received, (db, turn) =>
+    deployPush(db, options, actor, { ...turn, push: received.push, check, isBack }),
+  )
 }
 
 export const unasked: PushCheck = { commit: 'unknown', isReached: true, defaultBranch: null }
@@ -145,64 +125,53 @@ async function deployPush(
   db: Db,
   { urls, region, repositories, keepHours }: PushOptions,
   actor: Actor,
-  { push, text, deliveryId, check, isBack }: ReceivedPush & { check: PushCheck; isBack: boolean },
+  { project, key, known, push, check, isBack }: Received & { push: Push; check: PushCheck; isBack: boolean },
 ): Promise<PushResult> {
-  const projectId = actor.projectIds![0]!
-  const digest = hash('sha256', text, 'buffer')
-  const delivery = deliveryId ?? `sha256:${digest.toString('hex')}`
-  return inTransaction(db, async (db) => {
-    // The project before its hook, as every change of the two locks them: in another order they could lock each other.
-    await shareProject(db, { projectId })
-    // Pushes of one project take turns: the later one must see the deployment of the earlier one to supersede it.
-    const locked = await lockHook(db, { projectId })
-    if (locked.length === 0) throw new Fault('invalid_signature')
-    const project = await findProject(db, actor, projectId)
-    const wanted = branchOf(project, push)
-    if (!('branch' in wanted)) {
-      return takeUndeployed(db, urls, { projectId, push, result: wanted, delivery, digest, isBack, keepHours })
-    }
-    const { branch } = wanted
-    const known = await db.push.findFirst({ where: { projectId, OR: [{ delivery }, { digest }] } })
-    if (known?.deploymentId) {
-      const detail = `This push was taken before, as ${known.deploymentId}.`
-      return { deployment: known.deploymentId, reason: 'already_deployed', detail }
-    }
-    const row = { projectId, delivery, digest, ref: branch, commit: push.after }
-    if (check.commit === 'missing') {
-      const detail = `${project.repo} has no commit ${push.after}. Nothing was built or canceled.`
-      return { deployment: null, reason: 'commit_not_found', detail }
-    }
-    await reopenBranch(db, { projectId, ref: branch })
-    const skipped = await skipOf(db, project, branch, push)
-    if (skipped) {
-      if (!known) await noteSkip(db, actor, project, { ...row, detail: skipped.detail })
-      return skipped
-    }
-    const production = branch === project.productionBranch
-    const byRequest = production ? null : await deployedByRequest(db, projectId, branch, push.after)
-    const now = new Date()
-    const note = async (deploymentId: string) => {
-      // One that was skipped, and is built now that other paths are watched.
-      if (known) await db.push.delete({ where: { projectId_delivery: { projectId, delivery: known.delivery } } })
-      await db.push.create({ data: { ...row, deploymentId, createdAt: now } })
-      await db.pushHook.update({ where: { projectId }, data: { lastPushAt: now } })
-    }
-    if (byRequest !== null) {
-      await note(byRequest)
-      const detail = `Its pull request came first: ${byRequest} is the deployment of this commit.`
-      return { deployment: byRequest, reason: 'already_deployed', detail }
-    }
-    // A commit that nobody has seen yet ends no build: see `supersedeBy`.
-    const ends = check.commit === 'present'
-    const superseded = ends ? await supersede(db, urls, { projectId, ref: branch, before: null }) : []
-    const warnings = check.isReached ? [] : [unreachableWarning(repositories, project.repo)]
-    const plan = { project, ref: branch, commit: push.after, production, region, source: 'push', warnings } as const
-    const { id } = await createDeployment(db, urls, actor, plan)
-    await note(id)
-    const where = production ? 'to production' : 'as a preview'
-    const instead = superseded.length > 0 ? ` ${superseded.join(' and ')} was canceled for it.` : ''
-    return { deployment: id, reason: 'deployed', detail: `${branch} is being deployed ${where}.${instead}` }
-  })
+  const { projectId } = key
+  const wanted = branchOf(project, push)
+  if (!('branch' in wanted)) {
+    return takeUndeployed(db, urls, { ...key, push, result: wanted, isBack, keepHours })
+  }
+  const { branch } = wanted
+  if (known?.deploymentId) {
+    const detail = `This push was taken before, as ${known.deploymentId}.`
+    return { deployment: known.deploymentId, reason: 'already_deployed', detail }
+  }
+  const row = { ...key, ref: branch, commit: push.after }
+  if (check.commit === 'missing') {
+    const detail = `${project.repo} has no commit ${push.after}. Nothing was built or canceled.`
+    return { deployment: null, reason: 'commit_not_found', detail }
+  }
+  await reopenBranch(db, { projectId, ref: branch })
+  const skipped = await skipOf(db, project, branch, push)
+  if (skipped) {
+    if (!known) await noteSkip(db, actor, project, { ...row, detail: skipped.detail })
+    return skipped
+  }
+  const production = branch === project.productionBranch
+  const byRequest = production ? null : await deployedByRequest(db, projectId, branch, push.after)
+  const now = new Date()
+  const note = async (deploymentId: string) => {
+    // One that was skipped, and is built now that other paths are watched.
+    if (known) await db.push.delete({ where: { projectId_delivery: { projectId, delivery: known.delivery } } })
+    await db.push.create({ data: { ...row, deploymentId, createdAt: now } })
+    await db.pushHook.update({ where: { projectId }, data: { lastPushAt: now } })
+  }
+  if (byRequest !== null) {
+    await note(byRequest)
+    const detail = `Its pull request came first: ${byRequest} is the deployment of this commit.`
+    return { deployment: byRequest, reason: 'already_deployed', detail }
+  }
+  // A commit that nobody has seen yet ends no build: see `supersedeBy`.
+  const ends = check.commit === 'present'
+  const superseded = ends ? await supersede(db, urls, { projectId, ref: branch, before: null }) : []
+  const warnings = check.isReached ? [] : [unreachableWarning(repositories, project.repo)]
+  const plan = { project, ref: branch, commit: push.after, production, region, source: 'push', warnings } as const
+  const { id } = await createDeployment(db, urls, actor, plan)
+  await note(id)
+  const where = production ? 'to production' : 'as a preview'
+  const instead = superseded.length > 0 ? ` ${superseded.join(' and ')} was canceled for it.` : ''
+  return { deployment: id, reason: 'deployed', detail: `${branch} is being deployed ${where}.${instead}` }
 }
 
 /** The deployment that a pull request made of the same commit, if it is the newest of the branch. */

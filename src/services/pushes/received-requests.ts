@@ -1,11 +1,8 @@
 // A pull or merge request that a repository host tells of: noted, and deployed where it comes from the same repository.
-import { hash } from 'node:crypto'
 import type { Project, PullRequest } from '../../generated/client.ts'
-import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
-import { Fault } from '../../platform/errors.ts'
+import type { Db } from '../../platform/database.ts'
 import type { PushCheck } from '../../platform/repositories.ts'
 import { repositoryName } from '../../platform/repository-address.ts'
-import { quotaFault } from '../accounts/quotas.ts'
 import { closeBranch, reopenBranch } from '../deployments/branches.ts'
 import { createDeployment } from '../deployments/deployments.ts'
 import { askTimeoutMs, unreachableWarning } from '../deployments/plans.ts'
@@ -13,12 +10,12 @@ import { supersede } from '../deployments/superseding.ts'
 import { openAccess } from '../projects/repository-access.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { effectsOf } from './deleted-branches.ts'
+import { type Delivery, findHooked, type PushResult, type Received, takeInTurn } from './deliveries.ts'
 import { isApproved, makeRoom } from './pull-requests.ts'
-import { findHooked, type PushOptions, type PushResult, unasked } from './pushes.ts'
+import { type PushOptions, unasked } from './pushes.ts'
 import type { RequestEvent } from './request-events.ts'
-import { lockHook, shareProject } from './statements.ts'
 
-export type ReceivedRequest = { event: RequestEvent; text: Buffer; deliveryId: string | null }
+export type ReceivedRequest = Delivery & { event: RequestEvent }
 
 const none = (reason: PushResult['reason'], detail: string): PushResult => ({ deployment: null, reason, detail })
 
@@ -32,13 +29,7 @@ export async function takeRequest(
   const { event } = received
   if (event.action === 'other') return none('other_event', `Nothing is done about the event ${event.name}.`)
   const check = await checkCommit(db, options, actor, event)
-  try {
-    return await applyRequest(db, options, actor, { ...received, check })
-  } catch (error) {
-    const quota = refusedQuota(error)
-    if (!quota) throw error
-    return none('quota_exceeded', quotaFault(quota).message)
-  }
+  return takeInTurn(db, actor, received, (db, turn) => applyRequest(db, options, actor, { ...turn, event, check }))
 }
 
 /** Asked before the transaction. A commit of a fork is built only once it is approved, and fetched by then. */
@@ -59,35 +50,23 @@ async function applyRequest(
   db: Db,
   options: PushOptions,
   actor: Actor,
-  { event, text, deliveryId, check }: ReceivedRequest & { check: PushCheck },
+  { project, key, known, event, check }: Received & { event: RequestEvent; check: PushCheck },
 ): Promise<PushResult> {
-  const projectId = actor.projectIds![0]!
-  const digest = hash('sha256', text, 'buffer')
-  const delivery = deliveryId ?? `sha256:${digest.toString('hex')}`
-  return inTransaction(db, async (db) => {
-    // In the order of pushes, with which requests take turns.
-    await shareProject(db, { projectId })
-    if ((await lockHook(db, { projectId })).length === 0) throw new Fault('invalid_signature')
-    const project = await findHooked(db, actor)
-    if (event.repository.toLowerCase() !== repositoryName(project.repo).toLowerCase()) {
-      return none(
-        'other_repository',
-        `The project ${project.name} is linked to ${project.repo}, not to this repository.`,
-      )
-    }
-    const known = await db.push.findFirst({ where: { projectId, OR: [{ delivery }, { digest }] } })
-    if (known) {
-      return { deployment: known.deploymentId, reason: 'already_deployed', detail: 'This event was received before.' }
-    }
-    const row = await noteRequest(db, projectId, event)
-    if (row === null) return none('pull_request_outdated', `Something newer is known of the request ${event.number}.`)
-    const result = await actOn(db, options, actor, { project, event, row, check })
-    if (result.reason === 'auto_deploy_off' || result.reason === 'commit_not_found') return result
-    const now = new Date()
-    await db.push.create({ data: { projectId, delivery, digest, deploymentId: result.deployment, createdAt: now } })
-    if (result.reason === 'deployed') await db.pushHook.update({ where: { projectId }, data: { lastPushAt: now } })
-    return result
-  })
+  const { projectId } = key
+  if (event.repository.toLowerCase() !== repositoryName(project.repo).toLowerCase()) {
+    return none('other_repository', `The project ${project.name} is linked to ${project.repo}, not to this repository.`)
+  }
+  if (known) {
+    return { deployment: known.deploymentId, reason: 'already_deployed', detail: 'This event was received before.' }
+  }
+  const row = await noteRequest(db, projectId, event)
+  if (row === null) return none('pull_request_outdated', `Something newer is known of the request ${event.number}.`)
+  const result = await actOn(db, options, actor, { project, event, row, check })
+  if (result.reason === 'auto_deploy_off' || result.reason === 'commit_not_found') return result
+  const now = new Date()
+  await db.push.create({ data: { ...key, deploymentId: result.deployment, createdAt: now } })
+  if (result.reason === 'deployed') await db.pushHook.update({ where: { projectId }, data: { lastPushAt: now } })
+  return result
 }
 
 /** Writes what the host says; null if it has said something newer before. */
