@@ -7,15 +7,17 @@ import { until } from '../../helpers/until.ts'
 import { isPebbleInstalled } from './pebble.ts'
 import { startWorld, type World } from './world.ts'
 
-// Certificates live for 90 seconds.
-const seconds = 160
+// A renewal is due after two thirds of it; the last third is what a busy machine has for it.
+const validitySeconds = 60
+const changes = 2
+const hosts = ['by-http.com', 'by-dns.com', 'www.by-dns.com']
 const wanted = isPebbleInstalled()
 
 let world: World
 let worker: Worker
 beforeAll(async () => {
   if (!wanted) return
-  world = await startWorld({ validitySeconds: 90 })
+  world = await startWorld({ validitySeconds })
   const { issue } = await world.engine()
   worker = startWorker(world.db, world.deps.notifications, world.deps.log, { issue })
 })
@@ -25,9 +27,7 @@ afterAll(async () => {
 })
 
 describe.skipIf(!wanted)('a site under continuous HTTPS', () => {
-  test('changes its certificate again and again without one connection that fails or a moment that is not ACTIVE', {
-    timeout: (seconds + 60) * 1000,
-  }, async () => {
+  test('changes its certificate again and again without one connection that fails or a moment that is not ACTIVE', async () => {
     for (const [name, method] of [
       ['by-http.com', 'txt'],
       ['by-dns.com', 'nameservers'],
@@ -64,16 +64,14 @@ describe.skipIf(!wanted)('a site under continuous HTTPS', () => {
       })
     }
 
-    const endMs = performance.now() + seconds * 1000
-    while (performance.now() < endMs) {
-      for (const host of ['by-http.com', 'by-dns.com', 'www.by-dns.com']) await visit(host)
+    while (failures.length === 0 && hosts.some((host) => (serials.get(host)?.size ?? 0) <= changes)) {
+      for (const host of hosts) await visit(host)
       for (const name of ['by-http.com', 'by-dns.com']) states.add((await world.domain(name)).ssl)
       await sleep(50)
     }
-    const changes = [...serials].map(([host, seen]) => `${host}: ${seen.size} certificates`)
-    console.log(`${connections} connections in ${seconds} s, ${failures.length} failed; ${changes.join(', ')}`)
+    const seen = [...serials].map(([host, { size }]) => `${host}: ${size} certificates`)
+    console.log(`${connections} connections, ${failures.length} failed; ${seen.join(', ')}`)
     expect(failures).toEqual([])
     expect([...states]).toEqual(['ACTIVE'])
-    for (const seen of serials.values()) expect(seen.size).toBeGreaterThanOrEqual(Math.floor(seconds / 75) + 1)
   })
 })
