@@ -84,6 +84,9 @@ function hasKey(content: Buffer): boolean {
   return keyText.test(text.replace(/^(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)/, ''))
 }
 
+/** As edges see it: they show nothing of this kind, however it was published. */
+const isHidden = (path: string) => /(?:^|\/)\./.test(path.replace(/^\.well-known\//, ''))
+
 // The others of a kind are counted.
 const namedOfAKind = 10
 
@@ -154,12 +157,15 @@ export function createGuard<File extends object>(): Guard<File> {
     },
     warnings: () =>
       [...found].flatMap(([kind, paths]) => {
-        const cure = 'It is not published. If it is meant for visitors, set publishAnyway of the project'
+        const cureOf = (path: string) =>
+          isHidden(path)
+            ? 'It is not published: names that begin with a dot are never served, not even with publishAnyway'
+            : 'It is not published. If it is meant for visitors, set publishAnyway of the project'
         const more = paths.length - namedOfAKind
         return [
           ...paths.slice(0, namedOfAKind).map(({ path: file, origin }) => ({
             code: 'file_withheld',
-            message: `It ${origin === file ? 'is' : `leads to ${printable(origin)},`} ${kinds[kind]}. ${cure}.`,
+            message: `It ${origin === file ? 'is' : `leads to ${printable(origin)},`} ${kinds[kind]}. ${cureOf(file)}.`,
             file,
           })),
           ...(more > 0

@@ -43,6 +43,19 @@ describe('by what leads to it', () => {
 
 describe('by its name', () => {
   test.each([
+    ['.env', false],
+    ['api/.env.local', false],
+    ['.keys/id_rsa', false],
+    ['prod.env', true],
+    ['.well-known/deploy', true],
+  ])('the warning of %s offers publishAnyway only if visitors would get it then: %s', async (path, helps) => {
+    const { warnings } = await sifted({ [path]: key })
+    const never = 'names that begin with a dot are never served, not even with publishAnyway'
+    const cure = helps ? 'set publishAnyway of the project' : never
+    expect(warnings).toEqual([{ code: 'file_withheld', file: path, message: expect.stringContaining(cure) }])
+  })
+
+  test.each([
     ...['id_rsa', 'keys/id_ed25519', 'server.pem', 'tls/private.key', 'cert.p12', 'app.jks', 'login.ppk'],
     ...['.env', '.env.local', '.env-production', 'api/.envrc', 'config.php', 'wp-config.php.bak', 'x.php~', 'a.phtml'],
     ...['.git-credentials', '.gitconfig', 'data.sqlite', 'app.db', 'dump.sql', 'dump.sql.gz', 'a/users.sqlite3'],
