@@ -19,6 +19,9 @@ const maxSearched = 1_000
 const maxShown = 300
 const aroundError = [2, 9] as const
 const maxExcerpt = 2_000
+/** Node prints where an error was thrown before it: the place, the line of source, a caret and an empty line. */
+const sourcePlace = /^(?:file:\/\/)?\/\S{1,400}:\d{1,7}$/
+const linesOfSource = 4
 
 /** Which line a pattern points to: its own, or the first one behind it that is neither empty nor a place in the code. */
 type Pattern = [RegExp, 'this' | 'next']
@@ -93,7 +96,8 @@ export function findErrorLine(lines: readonly PrintedLine[], isWhole = true): Er
   if (index < 0) return null
   // What led to the last line is before it.
   const [before, after] = error >= 0 ? aroundError : aroundError.toReversed()
-  const around = last.slice(Math.max(0, index - before!), index + after! + 1)
+  const isThrown = sourcePlace.test(texts[index - linesOfSource] ?? '')
+  const around = last.slice(Math.max(0, index - (isThrown ? linesOfSource : before!)), index + after! + 1)
   return {
     line: shorten(texts[index]!.trim().replace(/^\[cause\]: /, ''), maxShown),
     excerpt: shorten(around.map(({ text }) => shorten(text.trimEnd(), maxShown)).join('\n'), maxExcerpt),

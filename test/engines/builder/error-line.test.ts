@@ -303,6 +303,14 @@ describe('the line that matters', () => {
     expect(found.excerpt).toContain(line)
   })
 
+  test.each(['/build/server.js:3', 'file:///build/server.js:3'])(
+    'is shown with the source that Node prints: %s',
+    (place) => {
+      const thrown = `${place}\n  return cfg.port\n             ^\n\nTypeError: Cannot read properties of undefined`
+      expect(find(`starting\n${thrown}\n${frames}`)!.excerpt).toBe(`${thrown}\n${frames}`)
+    },
+  )
+
   test.each([
     ['is the last one that says something', 'Checking 3 files\n3 problems\n\n', '3 problems'],
     ['is no frame and no brace', 'it broke\n    at x (y.js:1:1)\n}\n', 'it broke'],
