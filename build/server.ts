@@ -7,6 +7,7 @@ import { build, type Plugin } from 'esbuild'
 const programs = [
   'src/cli.ts',
   'src/roles/health.ts',
+  'src/api/documents/worker.ts',
   'src/services/dns/thread/worker.ts',
   'src/engines/nameserver/workers/worker.ts',
 ]

@@ -73,6 +73,17 @@ describe('arrows run one way', () => {
     expect(offenders(breaks)).toEqual([])
   })
 
+  test('documents are written by their thread alone, and the API only sends them', () => {
+    const writers = /^(marked|@scalar\/.*)$/
+    const elsewhere = ({ from, to }: Import) => writers.test(to) && !within(from, 'api/documents')
+    const loaded = ({ from, to, typeOnly }: Import) =>
+      !typeOnly && within(to, 'api/documents') && !within(from, 'api/documents') && !to.endsWith('/documents.ts')
+    expect(offenders((one) => elsewhere(one) || loaded(one))).toEqual([])
+    expect(
+      imports.filter(({ from, typeOnly }) => from.endsWith('/documents.ts') && !typeOnly).map(({ to }) => to),
+    ).toEqual(['node:events', 'node:worker_threads', 'src/platform/installation.ts', 'src/api/http/public-answers.ts'])
+  })
+
   test('errors and ids are leaves', () => {
     const leaves = ['src/platform/errors.ts', 'src/platform/ids.ts']
     expect(offenders(({ from, to }) => leaves.includes(from) && to.startsWith('src/'))).toEqual([])

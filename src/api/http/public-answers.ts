@@ -15,7 +15,7 @@ export type PublicAnswer = {
 
 export function publicAnswer(
   type: string,
-  content: string | Buffer,
+  content: string | Uint8Array,
   caching: PublicAnswer['caching'] = 'ask again',
 ): PublicAnswer {
   const octets = Buffer.from(content)

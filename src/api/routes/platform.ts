@@ -1,13 +1,12 @@
 // Outside /api: health, the reference, openapi and the pages that explain each error code.
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import { version } from '../../platform/version.ts'
 import type { Deps } from '../deps.ts'
+import { openDocuments } from '../documents/documents.ts'
 import { addVary } from '../http/compression.ts'
-import { yamlOf } from '../http/openapi.ts'
 import { statuses } from '../http/problem.ts'
-import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
-import { openReference, type Reference } from '../http/reference.ts'
+import { sendPublic } from '../http/public-answers.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { apiVersion } from '../http/transport.ts'
 import { commandLineRoutes } from './command-line.ts'
@@ -53,38 +52,13 @@ const pages: FastifyPluginAsync<{ built: Console | null; deps: Deps }> = async (
   boundOpenPerAddress(app, maxOpenPagesPerAddress, maxOpenPages)
   await app.register(guideRoutes)
   await app.register(commandLineRoutes, { baseUrl: deps.config.baseUrl, file: deps.commandLineFile })
-  // Made for the first reader: the routes are not all there yet.
-  const documents = new Map<string, PublicAnswer>()
-  const document = (type: string, write: () => string) => {
-    const made = documents.get(type) ?? publicAnswer(type, write())
-    documents.set(type, made)
-    return made
-  }
-  app.get('/openapi.json', hidden, (request, reply) =>
-    sendPublic(
-      request,
-      reply,
-      document('application/json; charset=utf-8', () => JSON.stringify(app.swagger())),
-    ),
-  )
-  app.get('/openapi.yaml', hidden, (request, reply) =>
-    sendPublic(
-      request,
-      reply,
-      document('application/yaml; charset=utf-8', () => yamlOf(app)),
-    ),
-  )
-
-  let opened: Promise<Reference> | null = null
-  const reference = () => {
-    opened ??= openReference()
-    return opened
-  }
+  const send = (kind: 'openapi' | 'reference') => async (request: FastifyRequest, reply: FastifyReply) =>
+    sendPublic(request, reply, (await openDocuments(kind)).get(request.routeOptions.url!)!)
+  app.get('/openapi.json', hidden, send('openapi'))
+  app.get('/openapi.yaml', hidden, send('openapi'))
   app.get('/docs', hidden, async (_request, reply) => reply.redirect('/docs/', 301))
-  app.get('/docs/', hidden, async (request, reply) => sendPublic(request, reply, (await reference()).page))
-  app.get('/docs/js/scalar.js', hidden, async (request, reply) =>
-    sendPublic(request, reply, (await reference()).script),
-  )
+  app.get('/docs/', hidden, send('reference'))
+  app.get('/docs/js/scalar.js', hidden, send('reference'))
 
   app.get('/', hidden, async (request, reply) => {
     addVary(reply, 'Accept')

@@ -1,7 +1,8 @@
 // The document that clients are generated from: it has a name for every body, and the tests hold all answers to it.
+import { readFileSync } from 'node:fs'
 import { STATUS_CODES } from 'node:http'
 import { pino } from 'pino'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { buildApp } from '../../../src/api/app.ts'
 import type { Deps } from '../../../src/api/deps.ts'
 import { loadConfig } from '../../../src/config.ts'
@@ -38,6 +39,14 @@ function inner(schema: Node, path: string): [path: string, schema: Node][] {
 }
 
 describe('openapi.yaml', () => {
+  test('is served as the file and as JSON, which the process of the API does not write itself', async () => {
+    const swagger = vi.spyOn(app as unknown as { swagger(): unknown }, 'swagger')
+    expect((await app.inject('/openapi.yaml')).body).toBe(readFileSync('openapi.yaml', 'utf8'))
+    expect((await app.inject('/openapi.json')).json()).toEqual(JSON.parse(JSON.stringify(document)))
+    expect(swagger).not.toHaveBeenCalled()
+    swagger.mockRestore()
+  })
+
   test('names every body, and every object within one', () => {
     const bodies = operations.flatMap(([name, { requestBody, responses }]) =>
       [requestBody, ...Object.values<Node>(responses), ...Object.values<Node>(document.components.responses)]
