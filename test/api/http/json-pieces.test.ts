@@ -70,6 +70,9 @@ test('a field that is there twice is found, and a body of too many parts, or too
   await expect(parse(deep)).rejects.toMatchObject({ code: 'validation_failed' })
   await expect(parse(`{"a":"${long}","a":1}`)).rejects.toThrow(RepeatedKey)
   await expect(parse(`[${'1,'.repeat(1_000_000)}1]`)).rejects.toMatchObject({ code: 'validation_failed' })
+  const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`field${n}`, n]))
+  expect(await parse(JSON.stringify(fields(10_000)))).toEqual(fields(10_000))
+  await expect(parse(JSON.stringify(fields(10_001)))).rejects.toMatchObject({ code: 'validation_failed' })
 })
 
 test('a long text of quotes takes hardly more steps than parsing it at once', async () => {
