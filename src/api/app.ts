@@ -31,6 +31,7 @@ import { createStreams } from './http/sse.ts'
 import { createTokenWatch } from './http/token-watch.ts'
 import { traceRequests } from './http/trace-requests.ts'
 import { apiVersion, negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
+import { createTurns } from './http/turns.ts'
 import { bodyLimitBytes, completeFault, useValidation } from './http/validation.ts'
 import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
@@ -76,6 +77,7 @@ import { zoneRoutes } from './routes/zones.ts'
 const failuresPerMinute = 60
 // Bodies that still come and answers that are still read have no place among the requests under way.
 const openPerPlace = 10
+const mostUploadsWaiting = 32
 
 // Nobody holds a connection without asking: heads must come quickly, bodies soon, and answers must be read.
 const headersTimeoutMs = 20_000
@@ -293,8 +295,9 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         announceDeprecated(route)
       })
       const once = createOnce(deps)
+      const inUploadTurn = createTurns('deployments with files', mostUploadsWaiting)
       const refuseOtherMethods = collectMethods(api)
-      for (const routes of apiRoutes) await api.register(routes, { deps, once })
+      for (const routes of apiRoutes) await api.register(routes, { deps, once, inUploadTurn })
       refuseOtherMethods()
     },
     { prefix: '/api' },

@@ -93,6 +93,8 @@ export function createReplay(deps: Deps) {
 export type OnceOptions<T, P> = {
   /** Runs first, outside the transaction, for example for requests to another host. */
   prepare?(): Promise<P>
+  /** Has the work wait for its turn while nothing of the database is held for it. */
+  inTurn?<R>(prepared: P, work: () => Promise<R>): Promise<R>
   work(db: Db, prepared: P): Promise<T>
   /** Nothing is changed, so that the request may run again and its answer, however large, is not kept. */
   dry?: boolean
@@ -124,6 +126,8 @@ function setPlace(reply: FastifyReply, { location, etag }: Pick<Answer, 'locatio
   if (etag) reply.header('etag', etag)
 }
 
+const atOnce = <R>(_prepared: unknown, work: () => Promise<R>) => work()
+
 /** Runs the work of a POST and sends its result; with an Idempotency-Key, once for all requests with that key. */
 export function createOnce(deps: Deps): Once {
   async function store(db: Db, request: FastifyRequest, { text, ...answer }: Answer) {
@@ -133,9 +137,10 @@ export function createOnce(deps: Deps): Once {
   }
 
   return async function once(request, reply, options) {
-    const { status, work, dry = false, prepare = async () => undefined as never } = options
+    const { status, work, dry = false, prepare = async () => undefined as never, inTurn = atOnce } = options
     if (!request.idempotency || dry) {
-      const made = await work(deps.db, await prepare())
+      const prepared = await prepare()
+      const made = await inTurn(prepared, () => work(deps.db, prepared))
       setPlace(reply, placeOfMade(options, made))
       reply.code(status)
       return made
@@ -146,7 +151,7 @@ export function createOnce(deps: Deps): Once {
     let working = false
     try {
       const prepared = await prepare()
-      answer = await deps.db.$transaction(async (db) => {
+      const answerOnce = async (db: Db) => {
         if (!(await lockKey(db, tokenId, key))) {
           throw new Fault('idempotency_in_progress', undefined, { retryAfterSeconds: 1 })
         }
@@ -159,7 +164,8 @@ export function createOnce(deps: Deps): Once {
         const done = { status, ...placeOfMade(options, made), text }
         await store(db, request, done)
         return done
-      })
+      }
+      answer = await inTurn(prepared, () => deps.db.$transaction(answerOnce))
     } catch (error) {
       const fault = toFault(error)
       // What the work decided stands, as its success would. Everything else may be otherwise the next time: a resource

@@ -48,7 +48,7 @@ const comesAsArchive = ({ headers }: FastifyRequest) => {
 const badQuery = (name: string, code: FieldError['code'], detail: string) =>
   invalidFields([{ in: 'query', pointer: `#/${name}`, code, detail }])
 
-export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once }) => {
+export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once, inUploadTurn }) => {
   const { db, urls, repositories, vault, artifacts } = deps
   const { region } = deps.config
   const receiver = openReceiver(deps.config, artifacts)
@@ -106,6 +106,7 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once })
   ) =>
     once(request, reply, {
       prepare,
+      inTurn: (plan, work) => ('files' in plan ? inUploadTurn(request.actor.accountId, work) : work()),
       status: 201,
       work: (db, plan) => createPlanned(db, urls, request.actor, plan),
       location: (deployment) => `/deployments/${deployment.id}`,

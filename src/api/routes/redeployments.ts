@@ -7,10 +7,10 @@ import { closedByClient, isGone, leavePlace } from '../http/transport.ts'
 import { createTurns } from '../http/turns.ts'
 import type { RoutePlugin } from './route.ts'
 
-// The account's uploads are locked while one is written: others would wait in the database, until that gives them up.
+// Each that waits has its list of files in memory.
 const maxWaiting = 8
 
-export const redeploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
+export const redeploymentRoutes: RoutePlugin = async (app, { deps, once, inUploadTurn }) => {
   const { db, urls } = deps
   const { region } = deps.config
   const inTurn = createTurns('redeployments', maxWaiting)
@@ -39,6 +39,7 @@ export const redeploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
       const redeploy = () =>
         once(request, reply, {
           prepare: () => planRedeployment(db, request.actor, { id, region, production: request.body?.production }),
+          inTurn: (plan, work) => ('files' in plan ? inUploadTurn(request.actor.accountId, work) : work()),
           status: 201,
           work: (db, plan) => createPlanned(db, urls, request.actor, plan),
           location: (deployment) => `/deployments/${deployment.id}`,

@@ -5,11 +5,16 @@ import type { FaultCode } from '../../platform/errors.ts'
 import type { Sound } from '../../platform/fields.ts'
 import type { Deps } from '../deps.ts'
 import type { Once } from '../http/idempotency.ts'
+import type { Turns } from '../http/turns.ts'
 
 /** A body without the fields whose form is wrong, as `meaning` gets it. */
 export type SoundBody<T extends TSchema> = Sound<Static<T>>
 
-export type RoutePlugin = FastifyPluginAsyncTypebox<{ deps: Deps; once: Once }>
+/**
+ * `inUploadTurn`: for what locks the uploads of an account until a long list of files is written. Others would wait for that
+ * in the database, which gives them up after a second.
+ */
+export type RoutePlugin = FastifyPluginAsyncTypebox<{ deps: Deps; once: Once; inUploadTurn: Turns }>
 
 declare module 'fastify' {
   interface FastifyContextConfig {

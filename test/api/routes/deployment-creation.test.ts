@@ -3,8 +3,10 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { poolUsage } from '../../../src/platform/database.ts'
 import type { TarEntry } from '../../../src/platform/tar.ts'
 import { endUnfinished } from '../../../src/services/deployments/uploaded.ts'
+import { lockUploads } from '../../../src/services/uploads/statements.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { closed } from '../../helpers/closed.ts'
 import { openConnection, requestOf } from '../../helpers/connection.ts'
@@ -320,4 +322,26 @@ describe('an archive in one request', () => {
     })
     expect([listed.status, listed.headers.deprecation]).toEqual([201, undefined])
   })
+})
+
+it('the deployments with files of an account are written one after another, and what waits holds no connection', async () => {
+  const locked = Promise.withResolvers<void>()
+  const release = Promise.withResolvers<void>()
+  const holding = api.db.$transaction(
+    async (db) => {
+      await lockUploads(db, { accountId: api.accountId })
+      locked.resolve()
+      await release.promise
+    },
+    { timeout: 120_000 },
+  )
+  await locked.promise
+  const sent = Array.from({ length: 34 }, () => uploads.deploy({ 'index.html': random() }))
+  // One has its turn, 32 wait.
+  expect(await Promise.race(sent)).toMatchObject({ status: 429, body: { code: 'rate_limited' } })
+  expect(poolUsage(api.db)).toMatchObject({ held: 2, waiting: 0 })
+  release.resolve()
+  await holding
+  const statuses = (await Promise.all(sent)).map(({ status }) => status)
+  expect(statuses.sort()).toEqual([...Array(33).fill(201), 429])
 })
