@@ -29,7 +29,7 @@ export const withoutLimits: Record<string, string> = Object.fromEntries(
  */
 export async function startChild(file: string, env: Record<string, string>, logFile?: string): Promise<Child> {
   const child = fork(file, {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     execArgv: (env.NODE_ARGS ?? '').split(' ').filter((arg) => arg !== ''),
     stdio: ['ignore', logFile === undefined ? 'inherit' : openSync(logFile, 'a'), 'inherit', 'ipc'],
   })
