@@ -53,7 +53,7 @@ const visit = ({ world, neighbour }: All, seconds: number) =>
 
 async function measure(all: All, name: string, { shapes }: Surface): Promise<Row[]> {
   const { bench } = all
-  const seconds = bench.smoke ? 0.2 : bench.seconds(5)
+  const seconds = bench.size(bench.seconds(5), 0.1)
   await cost(all, name, null)
   const quiet = await visit(all, 2 * seconds)
   const plain = await cost(all, name, null)

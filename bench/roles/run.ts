@@ -34,7 +34,7 @@ async function run(bench: Bench): Promise<void> {
     await drive(kind, (done) => done < bench.size(kind.warmUp, 1))
     for (let round = 0; round < rounds; round++) {
       console.error(`${kind.name}, round ${round + 1} of ${rounds} …`)
-      slices.push(await measure(installation, kind, bench.seconds(3)))
+      slices.push(await measure(installation, kind, bench.size(bench.seconds(3), 0.5)))
     }
     const perSecond = slices.map(({ done, roleMs }) => (done * 1000) / roleMs)
     const database = median(slices.map(({ done, databaseMs }) => (databaseMs * 1000) / done))
