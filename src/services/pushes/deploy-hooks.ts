@@ -19,7 +19,7 @@ import { createDeployment } from '../deployments/deployments.ts'
 import { type PlanOptions, planDeployment } from '../deployments/plans.ts'
 import { findProject, findProjectToChange } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { logChange, newHookSecret } from './push-hooks.ts'
+import { logChange, newHookSecret, startedDetail } from './push-hooks.ts'
 import { lockDeployHooks, shareProject } from './statements.ts'
 
 export type DeployHookView = Static<typeof DeployHookSchema>
@@ -156,7 +156,6 @@ export async function callDeployHook(
       return { deployment: queued.id, reason: 'already_queued', detail }
     }
     const made = await createDeployment(db, urls, actor, { ...plan, source: 'hook' })
-    const where = production ? 'to production' : 'as a preview'
-    return { deployment: made.id, reason: 'deployed', detail: `${ref} is being deployed ${where}.` }
+    return { deployment: made.id, reason: 'deployed', detail: startedDetail(made) }
   })
 }

@@ -19,7 +19,7 @@ import { openAccess } from '../projects/repository-access.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { deletesBranch, isBackAgain, takeUndeployed } from './deleted-branches.ts'
 import { type Delivery, findHooked, type PushResult, type Received, takeInTurn } from './deliveries.ts'
-import { newHookSecret } from './push-hooks.ts'
+import { newHookSecret, startedDetail } from './push-hooks.ts'
 import { hasProof, isSigned, type PushHeaders } from './signatures.ts'
 import { readHookSecrets } from './statements.ts'
 import { changesOf, watchesAny } from './watch-paths.ts'
@@ -167,11 +167,10 @@ async function deployPush(
   const superseded = ends ? await supersede(db, urls, { projectId, ref: branch, before: null }) : []
   const warnings = check.isReached ? [] : [unreachableWarning(repositories, project.repo)]
   const plan = { project, ref: branch, commit: push.after, production, region, source: 'push', warnings } as const
-  const { id } = await createDeployment(db, urls, actor, plan)
-  await note(id)
-  const where = production ? 'to production' : 'as a preview'
+  const made = await createDeployment(db, urls, actor, plan)
+  await note(made.id)
   const instead = superseded.length > 0 ? ` ${superseded.join(' and ')} was canceled for it.` : ''
-  return { deployment: id, reason: 'deployed', detail: `${branch} is being deployed ${where}.${instead}` }
+  return { deployment: made.id, reason: 'deployed', detail: startedDetail(made) + instead }
 }
 
 /** The deployment that a pull request made of the same commit, if it is the newest of the branch. */

@@ -66,6 +66,17 @@ describe('a deploy hook', () => {
     expect(read.lastUsedAt).not.toBeNull()
   })
 
+  test('says what production is pinned to, if the deployment does not take over', async () => {
+    const hook = await newHook()
+    const { body: first } = await send(hook.path)
+    await finishDeployment(api.db, api.deps.urls, first.deployment, { to: 'READY', by: 'system' })
+    await api.call('POST', `/deployments/${first.deployment}/promote`, { body: { pin: true } })
+    const { body } = await send(hook.path)
+    expect(body.detail).toBe(
+      `main is being deployed, but production is pinned to ${first.deployment}. Promote ${body.deployment} to switch.`,
+    )
+  })
+
   test('deploys another ref as a preview, also where pushes do not deploy', async () => {
     const settings = { productionBranch: 'release', autoDeploy: false }
     const hook = await newHook({ ref: 'main' }, { settings })

@@ -89,6 +89,20 @@ describe('a signed push', () => {
     expect((await api.call('GET', `/projects/${hook.name}/hook`)).body.lastPushAt).not.toBeNull()
   })
 
+  test('to the production branch says what production is pinned to', async () => {
+    const hook = await newHook()
+    const { body: first } = await push(hook)
+    expect(first.detail).toBe('main is being deployed to production.')
+    await finishDeployment(api.db, api.deps.urls, first.deployment, { to: 'READY', by: 'system' })
+    await api.call('POST', `/deployments/${first.deployment}/promote`, { body: { pin: true } })
+    const { body } = await push(hook, { after: hash('b') })
+    expect(body.detail).toBe(
+      `main is being deployed, but production is pinned to ${first.deployment}. Promote ${body.deployment} to switch.`,
+    )
+    const { body: preview } = await push(hook, { ref: 'refs/heads/next', after: hash('c') })
+    expect(preview.detail).toBe('next is being deployed as a preview.')
+  })
+
   test('to another branch makes a preview, also when its name has slashes', async () => {
     const hook = await newHook({ settings: { productionBranch: 'release/1' } })
     const { body } = await push(hook, { ref: 'refs/heads/feature/one' })
