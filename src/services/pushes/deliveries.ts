@@ -6,6 +6,7 @@ import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts
 import { Fault } from '../../platform/errors.ts'
 import type { PushResult as PushResultSchema } from '../../schemas/push-hooks.ts'
 import { quotaFault } from '../accounts/quotas.ts'
+import type { DeploymentView } from '../deployments/deployments.ts'
 import { findProject } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { lockHook, shareProject } from './statements.ts'
@@ -61,4 +62,11 @@ export async function takeInTurn(
     if (!quota) throw error
     return { deployment: null, reason: 'quota_exceeded', detail: quotaFault(quota).message }
   }
+}
+
+/** What is told about a deployment that a repository host or a deploy hook has started. */
+export function startedDetail({ id, ref, production, pinned }: DeploymentView): string {
+  if (!production) return `${ref} is being deployed as a preview.`
+  if (pinned === null) return `${ref} is being deployed to production.`
+  return `${ref} is being deployed, but production is pinned to ${pinned}. Promote ${id} to switch.`
 }

@@ -19,7 +19,8 @@ import { createDeployment } from '../deployments/deployments.ts'
 import { type PlanOptions, planDeployment } from '../deployments/plans.ts'
 import { findProject, findProjectToChange } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
-import { logChange, newHookSecret, startedDetail } from './push-hooks.ts'
+import { startedDetail } from './deliveries.ts'
+import { logChange, newHookSecret } from './push-hooks.ts'
 import { lockDeployHooks, shareProject } from './statements.ts'
 
 export type DeployHookView = Static<typeof DeployHookSchema>

@@ -11,19 +11,11 @@ import type {
   PutCommitStatusTarget,
   PushHookWithSecret as WithSecretSchema,
 } from '../../schemas/push-hooks.ts'
-import type { DeploymentView } from '../deployments/deployments.ts'
 import { append, eventOf } from '../events/events.ts'
 import { findProject, findProjectToChange, viewProject } from '../projects/projects.ts'
 import type { Actor } from '../tokens/actor.ts'
 import { type TargetRules, targetRefusal } from '../webhooks/targets.ts'
 import { lockHook } from './statements.ts'
-
-/** What is told about a deployment that a repository host or a deploy hook has started. */
-export function startedDetail({ id, ref, production, pinned }: DeploymentView): string {
-  if (!production) return `${ref} is being deployed as a preview.`
-  if (pinned === null) return `${ref} is being deployed to production.`
-  return `${ref} is being deployed, but production is pinned to ${pinned}. Promote ${id} to switch.`
-}
 
 export type PushHookView = Static<typeof PushHookSchema>
 export type PushHookWithSecret = Static<typeof WithSecretSchema>

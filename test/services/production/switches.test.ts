@@ -72,7 +72,10 @@ test('who waits for a production deployment is answered when every live edge sho
   const onceReady = untilReady(body.id)
   expect(await present('awaited')).toMatchObject({ waitingFor: ['node-1', 'node-2'] })
   for (const one of both) await show(one, 'awaited', body.id)
-  expect(await Promise.all([whileBuilding, onceReady])).toEqual([['READY', []], ['READY', []]])
+  expect(await Promise.all([whileBuilding, onceReady])).toEqual([
+    ['READY', []],
+    ['READY', []],
+  ])
 })
 
 test('what an edge shows that is not production any more ends nothing', async () => {
