@@ -197,23 +197,42 @@ describe('a pin', () => {
   })
 })
 
-test('a promotion that some edges do not serve yet says what it waits for', async () => {
-  const server = createServer((request, response) => {
+/** Runs a command against a server that answers as told. */
+async function against(answer: (method: string, url: string) => object, args: string[]) {
+  const server = createServer(({ method = '', url = '' }, response) => {
     const type = { 'content-type': 'application/json', 'production-served': 'false' }
-    const entry = { deployment: 'dpl_1', until: null, waitingFor: ['edge-2', 'edge-3'] }
-    const body =
-      request.method === 'POST'
-        ? { id: 'dpl_1', project: 'site', url: 'https://site.test', pinned: null }
-        : { production: [entry], hasMore: false, nextCursor: null }
-    response.writeHead(request.method === 'POST' ? 202 : 200, type).end(JSON.stringify(body))
+    response.writeHead(method === 'POST' ? 202 : 200, type).end(JSON.stringify(answer(method, url)))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const promoted = await cli.run(['promote', 'dpl_1'], { env: { BERTH_URL: url, BERTH_TOKEN: 'brt_test' } })
+  const done = await cli.run(args, { env: { BERTH_URL: url, BERTH_TOKEN: 'brt_test' } })
   server.closeAllConnections()
   server.close()
+  return done
+}
+
+const made = { id: 'dpl_1', project: 'site', state: 'BUILDING', url: 'https://site.test', pinned: null }
+
+test('a promotion that some edges do not serve yet says what it waits for', async () => {
+  const entry = { deployment: 'dpl_1', until: null, waitingFor: ['edge-2', 'edge-3'] }
+  const list = { production: [entry], hasMore: false, nextCursor: null }
+  const promoted = await against((method) => (method === 'POST' ? made : list), ['promote', 'dpl_1'])
   expect(promoted).toMatchObject({ code: 0, stdout: 'https://site.test\n' })
   expect(promoted.stderr).toContain('Waiting for: edge-2, edge-3.')
+})
+
+test('what a deployment is warned of at once is said, also where nothing waits for its build', async () => {
+  const warnings = [{ code: 'repository_unreachable', message: "We couldn't reach git.test." }]
+  const started = await against(() => ({ ...made, warnings }), ['deploy', '--ref', 'main', '-p', 'site', '--no-wait'])
+  expect(started).toMatchObject({ code: 0, stdout: 'https://site.test\n' })
+  expect(started.stderr).toContain("Warning: We couldn't reach git.test.\n")
+})
+
+test('empty lines of a log are shown', async () => {
+  const lines = ['one', '', 'two'].map((text, seq) => ({ seq, at: '', stream: 'stdout', step: null, text }))
+  const list = { lines, hasMore: false, nextCursor: null }
+  const shown = await against((_, url) => (url.includes('/logs') ? list : made), ['logs', 'dpl_1'])
+  expect(shown).toMatchObject({ code: 0, stdout: 'one\n\ntwo\n' })
 })
 
 describe('logs', () => {

@@ -88,6 +88,9 @@ function sayBranch({ out }: Context, { branchUrl }: Deployment): void {
 
 export function showStarted(context: Context, made: Deployment): number {
   context.out.say(`Started ${clean(made.id)}`)
+  // Older servers send no warnings. Who follows the build reads them in its log.
+  const warnings = fromServer(() => made.warnings?.map(({ message }) => clean(message)) ?? [])
+  for (const warning of warnings) context.out.say(`Warning: ${warning}`)
   sayBranch(context, made)
   context.out.show(made, () => clean(made.url))
   return codeOfPin(context, made)

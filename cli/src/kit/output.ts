@@ -29,10 +29,11 @@ export function createOutput(json: boolean, env = process.env): Output {
     if (hasProgress) process.stderr.write('\r\u001b[K')
     hasProgress = false
   }
-  const write = (text: string) => {
+  const writeLine = (text: string) => {
     wipe()
-    if (text !== '') process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+    process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
   }
+  const write = (text: string) => (text === '' ? wipe() : writeLine(text))
   const say = (text: string) => {
     wipe()
     process.stderr.write(`${text}\n`)
@@ -51,7 +52,7 @@ export function createOutput(json: boolean, env = process.env): Output {
         ),
       )
     },
-    item: (value, forPeople) => write(json ? cleanJson(value) : fromServer(forPeople)),
+    item: (value, forPeople) => writeLine(json ? cleanJson(value) : fromServer(forPeople)),
     say,
     progress(text) {
       if (!live) return
