@@ -106,6 +106,7 @@ export function createBerth(options: BerthOptions): Berth {
     return data
   }
   const get = call('GET')
+  const itemsOf = (page: object) => Object.values(page).find(Array.isArray)
 
   async function* pages(path: string, init: Untyped = {}): AsyncGenerator<Untyped> {
     const { params } = init
@@ -119,17 +120,16 @@ export function createBerth(options: BerthOptions): Berth {
       // Older servers have a cursor on the last page too.
       if (page.hasMore === false || !page.nextCursor) return
       cursor = String(page.nextCursor)
-      // In both cases the list would never end, and its reader would never hear of it.
-      empty = Object.values(page).some((one) => Array.isArray(one) && one.length > 0) ? 0 : empty + 1
-      if (empty >= maxEmptyPages) throw new InvalidResponse(`The server sent ${maxEmptyPages} empty pages in a row.`)
-      if (seen.has(cursor)) throw new InvalidResponse('The server sent the same page cursor twice.')
+      if (itemsOf(page)?.length) empty = 0
+      // Nothing more would come, and its reader would never hear of it.
+      if (seen.has(cursor) || ++empty > maxEmptyPages) throw new InvalidResponse('The server sent an endless list.')
       seen.add(cursor)
     }
   }
 
   async function* list(path: string, init?: Untyped): AsyncGenerator<Untyped> {
     for await (const page of pages(path, init)) {
-      const items = Object.values(page).find(Array.isArray)
+      const items = itemsOf(page)
       if (!items) throw new InvalidResponse('The server sent a malformed list.')
       yield* items
     }

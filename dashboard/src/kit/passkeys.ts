@@ -73,7 +73,7 @@ export function passkeyProblem(error: unknown): unknown {
   const { name } = error as Error
   if (name === 'NotAllowedError' || name === 'AbortError')
     return new Error('No passkey was used. Try again, or use another way.')
-  if (name === 'InvalidStateError') return new Error('This device has a passkey of yours already.')
-  if (name === 'SecurityError') return new Error('Passkeys belong to another address than this one.')
+  if (name === 'InvalidStateError') return new Error('This device already has your passkey.')
+  if (name === 'SecurityError') return new Error('These passkeys belong to another address.')
   return error
 }
