@@ -1,0 +1,3 @@
+import { testPart } from './smoke.ts'
+
+testPart('names')
