@@ -208,7 +208,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     const instance = running
     if (!instance) return void (await ending)
     const endMs = retiredMs + limits.drainMs
-    while (running === instance && busy(instance) && performance.now() < endMs) await delay(drainPollMs)
+    while (!kept && running === instance && busy(instance) && performance.now() < endMs) await delay(drainPollMs)
     // Kept again meanwhile, for example by a rollback.
     if (kept || running !== instance) return void (await ending)
     instance.cut(['request', 'tunnel'], retiredMs)

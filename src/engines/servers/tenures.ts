@@ -119,10 +119,25 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
     if (!tenure.over) {
       tenure.over = true
       await servers.retire(key, surplus)
+      if (tenure.held.duty === 'keep' && tenures.get(key) === tenure) return resume(tenure)
     }
     await servers.halt(key)
     tenure.ending = false
     await remove(tenure)
+  }
+
+  /** Production came back to it, for example by a rollback, while its last requests ended: up to `drainMs`. */
+  function resume(tenure: Tenure): void {
+    tenure.over = false
+    tenure.ending = false
+    tenure.kept = false
+    // Not told: of two states told at once, the first could be written last.
+    tenure.state = 'starting'
+    keep(tenure)
+    servers.ready(tenure.key).then(
+      () => tenure.state === 'starting' && tell(tenure, 'healthy'),
+      () => {},
+    )
   }
 
   /** Another deployment serves production. If visitors still ask for it at its own address, it runs on demand. */
@@ -162,6 +177,8 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
     const { key, held } = tenure
     if (tenure.over) {
       if (!tenure.ending) attempt(remove(tenure), tenure)
+      // Nobody is to wait for the end of what it still does.
+      else if (held.duty === 'keep') servers.keep(key)
       return
     }
     if (tenure.state !== held.state && !tenure.ending) tell(tenure, tenure.state, tenure.reason)

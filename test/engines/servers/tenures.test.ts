@@ -1,0 +1,65 @@
+// What becomes of an instance that is wanted again while its last requests end.
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Servers } from '../../../src/engines/servers/servers.ts'
+import { createTenures } from '../../../src/engines/servers/tenures.ts'
+import { finishDeployment } from '../../../src/services/deployments/states.ts'
+import type { Duty } from '../../../src/services/instances/instances.ts'
+import { sharedApi, type TestApi } from '../../helpers/api.ts'
+import { until } from '../../helpers/until.ts'
+
+let api: TestApi
+beforeAll(async () => {
+  api = await sharedApi()
+})
+afterAll(() => api.stop())
+
+/** A server that has a WebSocket open: it is retired once that ends, or as soon as it is kept again. */
+function openServer() {
+  const done = { retired: 0, halted: 0 }
+  let end = () => {}
+  const servers = {
+    lane: () => ({}),
+    keep: () => end(),
+    ready: async () => {},
+    retire() {
+      done.retired++
+      return new Promise<void>((resolve) => {
+        end = resolve
+      })
+    },
+    halt: async () => void done.halted++,
+    isWanted: () => false,
+  }
+  return { done, end: () => end(), servers: servers as unknown as Servers }
+}
+
+test('goes on if production comes back to it, without waiting for them', async () => {
+  await api.newProject('back')
+  const { body } = await api.call('POST', '/deployments', { body: { project: 'back' } })
+  await finishDeployment(api.db, api.deps.urls, body.id, { to: 'READY', by: 'system' })
+  const { term } = await api.db.instance.create({ data: { deploymentId: body.id, slot: 1, node: 'n', address: 'a' } })
+  const { done, end, servers } = openServer()
+  const tenures = createTenures({ db: api.db, servers, log: pino({ level: 'silent' }), handoverMs: 0 })
+  const key = `${body.id}/${term}`
+  const follow = (duty: Duty) =>
+    tenures.follow([{ deploymentId: body.id, slot: 1, term: String(term), state: 'healthy', duty } as never])
+  const states = async () =>
+    (await api.db.instance.findMany({ where: { deploymentId: body.id } })).map(({ state }) => state)
+  follow('keep')
+  tenures.onState(key, 'healthy')
+  await until(async () => (await states())[0] === 'healthy')
+  follow('surplus')
+  await until(async () => done.retired === 1 && (await states())[0] === 'leaving')
+  expect(tenures.lane(key)).toBeNull()
+  follow('keep')
+  await until(async () => (await states())[0] === 'healthy')
+  expect(tenures.lane(key)).not.toBeNull()
+  expect(done.halted).toBe(0)
+  // And leaves once more like any other.
+  follow('surplus')
+  await until(() => done.retired === 2)
+  end()
+  await until(async () => (await states()).length === 0)
+  expect(done.halted).toBe(1)
+})
