@@ -195,7 +195,9 @@ app.get<{ Params: { domain: string }; Querystring: { limit?: string; cursor?: st
     const rows = await query('recordPage', [accountId, domain, after[2], after[3], limit + 1])
     const records = rows.slice(0, limit).map(completeRecord)
     const last = records[records.length - 1]
-    const latestCursor = last ? cursorOf('records', 'asc', last.name as string, last.id as string) : null
+    const latestCursor = last
+      ? cursorOf('records', 'asc', last.name as string, last.id as string)
+      : (request.query.cursor ?? null)
     const hasMore = rows.length > limit
     if (hasMore) {
       reply.header('link', `</api/dns/${domain}/records?limit=${limit}&cursor=${latestCursor}>; rel="next"`)

@@ -42,7 +42,7 @@ export function leakedDirectories(directory: string, { deployments, projects }: 
     .filter((name) => name.endsWith('.new'))
     .map((name) => join(data, 'artifacts', name))
   return [
-    ...entries(join(data, 'builds')),
+    ...entries(join(data, 'builds')).map((path) => [path, ...entries(path)].join(' with ')),
     ...entries(join(data, 'cache')).filter(unknown(projects)),
     ...entries(join(data, 'artifacts/manifests')).filter(unknown(deployments)),
     ...entries(join(data, 'artifacts/servers')).filter(unknown(deployments)),

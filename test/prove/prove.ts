@@ -149,11 +149,11 @@ export async function prove(options: ProveOptions): Promise<Report> {
     }
     // Files of what was deleted go by a job, a moment later.
     const leaking = () => leakedDirectories(directory, kept)
-    await until(() => leaking().length === 0, 20_000).catch(() => {})
+    await until(() => leaking().length === 0).catch(() => {})
     const leaked = leaking()
     say('stopping …')
     await platform.stop()
-    await until(() => orphans(mark).length === 0 && traces.left.length === 0, 15_000).catch(() => {})
+    await until(() => orphans(mark).length === 0 && traces.left.length === 0).catch(() => {})
 
     const rows: Row[] = [...compared].map(([name, one]) => ({
       name,
