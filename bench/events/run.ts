@@ -36,7 +36,7 @@ async function run(bench: EventsBench): Promise<void> {
   const [rounds, seconds, rate] = [bench.rounds(3), bench.seconds(10), bench.size(1_000, 100)]
   const started = (name: string, env: Record<string, string>) => {
     const child = startChild(file(name), env, join(directory, `${name}.log`))
-    // Also if another one that is started beside it fails.
+    // Even if another one started at the same time fails.
     atEnd(() => child.then(({ stop }) => stop()).catch(() => {}))
     return child
   }

@@ -77,7 +77,7 @@ import { zoneRoutes } from './routes/zones.ts'
 const failuresPerMinute = 60
 // Bodies that still come and answers that are still read have no place among the requests under way.
 const openPerPlace = 10
-const mostUploadsWaiting = 32
+const maxUploadsWaiting = 32
 
 // Nobody holds a connection without asking: heads must come quickly, bodies soon, and answers must be read.
 const headersTimeoutMs = 20_000
@@ -295,7 +295,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         announceDeprecated(route)
       })
       const once = createOnce(deps)
-      const inUploadTurn = createTurns('deployments with files', mostUploadsWaiting)
+      const inUploadTurn = createTurns('deployments with files', maxUploadsWaiting)
       const refuseOtherMethods = collectMethods(api)
       for (const routes of apiRoutes) await api.register(routes, { deps, once, inUploadTurn })
       refuseOtherMethods()

@@ -1,4 +1,4 @@
-// The thread that writes documents, as it is bundled: packages come differently from a bundle.
+// Runs the thread as it is bundled: a bundle loads packages differently.
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'

@@ -38,9 +38,9 @@ function recordedLog() {
 
 const add = (key: string | null) => enqueue(api.db, { kind: 'reap', key, payload: { deploymentIds: [key ?? ''] } })
 const jobs = () => api.db.job.findMany()
-/** Has workers look for jobs now, and not only at their next poll. */
+/** Makes workers look for jobs now instead of at their next poll. */
 const nudge = () => api.db.$executeRaw`SELECT pg_notify('berth_job', 'reap')`
-/** Waits for a condition that takes a worker several looks. */
+/** Waits for a condition that a worker needs several looks to meet. */
 const untilNudged = (condition: () => unknown) =>
   until(async () => {
     await nudge()

@@ -88,7 +88,7 @@ function sayBranch({ out }: Context, { branchUrl }: Deployment): void {
 
 export function showStarted(context: Context, made: Deployment): number {
   context.out.say(`Started ${clean(made.id)}`)
-  // Older servers send no warnings. Who follows the build reads them in its log.
+  // Older servers send no warnings. With a followed build they are in its log.
   const warnings = fromServer(() => made.warnings?.map(({ message }) => clean(message)) ?? [])
   for (const warning of warnings) context.out.say(`Warning: ${warning}`)
   sayBranch(context, made)

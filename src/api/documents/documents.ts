@@ -10,7 +10,7 @@ type Documents = Map<string, PublicAnswer>
 const program = programFile('src/api/documents/worker')
 const opened = new Map<Kind, Promise<Documents>>()
 
-/** By the path of their address. */
+/** Keyed by URL path. */
 export function openDocuments(kind: Kind): Promise<Documents> {
   const known = opened.get(kind)
   if (known) return known

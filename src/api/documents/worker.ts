@@ -1,4 +1,4 @@
-// The thread that writes one kind of documents, and ends: to render them all in the API's own took it two seconds.
+// The thread that writes one kind of document and ends. Written in the API's own thread, they held it up for two seconds.
 import { parentPort, workerData } from 'node:worker_threads'
 
 export type Document = { path: string; type: string; content: string | Uint8Array; caching?: 'for ever' }

@@ -12,7 +12,7 @@ const deepest = 3
 const mostDeepBytes = 256 << 10
 const mostParts = 200_000
 // No operation takes as many; 100,000 keys of one object cost 100 ms in one go.
-const mostFields = 10_000
+const maxFields = 10_000
 const bytesPerLook = 16 << 10
 
 const code = (character: string) => character.charCodeAt(0)
@@ -161,7 +161,7 @@ export async function parseInPieces(raw: Buffer, parse: ParsePiece): Promise<unk
       last = raw[to] !== comma
       if (last && (raw[to] !== closeObject || to !== end - 1)) throw unexpected()
       if (fields.has(key)) throw new RepeatedKey(key)
-      if (fields.size >= mostFields) throw tooLong(`The body has an object of more than ${mostFields} fields.`)
+      if (fields.size >= maxFields) throw tooLong(`The body has an object of more than ${maxFields} fields.`)
       fields.set(key, await value(middle + 1, to, level, `${pointer}/${pointerPart(key)}`))
       while (mark < at.length && at[mark]! <= to) mark++
       begin = to + 1

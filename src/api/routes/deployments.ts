@@ -89,7 +89,7 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         waitSeconds: wait,
         async read() {
           const view = await getDeployment(db, urls, request.actor, id)
-          // Whoever waits opens the production address next.
+          // Clients that wait open the production address next.
           return { view, isServed: !wait || !view.current || (await isServedBy(db, request.actor, { id })) }
         },
         settled: ({ view, isServed }) => isFinished(view.state) && isServed,

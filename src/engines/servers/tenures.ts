@@ -126,12 +126,12 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
     await remove(tenure)
   }
 
-  /** Production came back to it, for example by a rollback, while its last requests ended: up to `drainMs`. */
+  /** Production came back to it while its last requests ended, for example by a rollback. */
   function resume(tenure: Tenure): void {
     tenure.over = false
     tenure.ending = false
     tenure.kept = false
-    // Not told: of two states told at once, the first could be written last.
+    // Not reported: of two reports at once, the first could be written last.
     tenure.state = 'starting'
     keep(tenure)
     servers.ready(tenure.key).then(
@@ -177,7 +177,7 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
     const { key, held } = tenure
     if (tenure.over) {
       if (!tenure.ending) attempt(remove(tenure), tenure)
-      // Nobody is to wait for the end of what it still does.
+      // It need not finish its last requests first.
       else if (held.duty === 'keep') servers.keep(key)
       return
     }

@@ -4,7 +4,7 @@ import type { Db } from '../../platform/database.ts'
 
 type Known = Pick<Project, 'id' | 'repo' | 'defaultBranch' | 'followsDefaultBranch' | 'productionBranch'>
 
-/** Changes `project`, which was read before, to what the host named; tells whether that is to be stored. */
+/** Gives `project` the default branch that the host named; returns whether it has to be stored. */
 export function followDefaultBranch(project: Known, defaultBranch: string): boolean {
   if (project.defaultBranch === defaultBranch) return false
   project.defaultBranch = defaultBranch

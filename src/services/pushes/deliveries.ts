@@ -21,7 +21,7 @@ export type Delivery = {
 
 export type Received = {
   project: Project
-  /** By which it is remembered. */
+  /** How it is remembered. */
   key: { projectId: string; delivery: string; digest: Uint8Array<ArrayBuffer> }
   /** The same delivery, received before. */
   known: Push | null
@@ -64,7 +64,7 @@ export async function takeInTurn(
   }
 }
 
-/** What is told about a deployment that a repository host or a deploy hook has started. */
+/** The answer to the repository host or deploy hook that started a deployment. */
 export function startedDetail({ id, ref, production, pinned }: DeploymentView): string {
   if (!production) return `${ref} is being deployed as a preview.`
   if (pinned === null) return `${ref} is being deployed to production.`

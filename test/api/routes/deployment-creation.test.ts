@@ -337,7 +337,7 @@ it('the deployments with files of an account are written one after another, and 
   )
   await locked.promise
   const sent = Array.from({ length: 34 }, () => uploads.deploy({ 'index.html': random() }))
-  // One has its turn, 32 wait.
+  // One is running and 32 are waiting.
   expect(await Promise.race(sent)).toMatchObject({ status: 429, body: { code: 'rate_limited' } })
   expect(poolUsage(api.db)).toMatchObject({ held: 2, waiting: 0 })
   release.resolve()

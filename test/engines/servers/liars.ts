@@ -19,7 +19,7 @@ export type Liar = {
   readonly open: number
   /** Connections of the edge that are open, with visitors and with the program. */
   readonly held: number
-  /** Has the open connections of the edge with this port take no more octets, as if nobody read them. */
+  /** Stops writes on the open connections of the edge on this port, as if nobody read them. */
   stopTaking(port: number): void
   /** To the program, since `answer`. */
   readonly writes: number

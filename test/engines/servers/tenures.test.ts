@@ -1,4 +1,4 @@
-// What becomes of an instance that is wanted again while its last requests end.
+// An instance that is wanted again while its last requests end.
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Servers } from '../../../src/engines/servers/servers.ts'
@@ -56,7 +56,7 @@ test('goes on if production comes back to it, without waiting for them', async (
   await until(async () => (await states())[0] === 'healthy')
   expect(tenures.lane(key)).not.toBeNull()
   expect(done.halted).toBe(0)
-  // And leaves once more like any other.
+  // It can leave again.
   follow('surplus')
   await until(() => done.retired === 2)
   end()

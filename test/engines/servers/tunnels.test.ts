@@ -12,13 +12,13 @@ afterAll(() => liar.stop())
 
 const switched = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
 const ask = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
-// Of a frame of 256 MiB, its beginning.
+// The beginning of a frame of 256 MiB.
 const incomplete = Buffer.from([0x82, 127, 0, 0, 0, 0, 16, 0, 0, 0, 1])
 const complete = Buffer.from([0x82, 1, 1])
 
 const portOf = (socket: Socket) => (socket.address() as AddressInfo).port
 
-/** A WebSocket, whose server said hello. */
+/** An open WebSocket whose server has said hello. */
 async function open(): Promise<{ visitor: Socket; program: Socket }> {
   liar.answer((socket, _text, count) => count === 1 && socket.write(switched))
   await until(() => liar.held === 0)
