@@ -244,12 +244,12 @@ describe('a token made by another', () => {
   })
 })
 
-test('a token that made thousands is revoked with all of them', async () => {
+test('a token that made more than a thousand is revoked with all of them', async () => {
   const { body: maker } = await make({})
   await api.db.$executeRaw`
     INSERT INTO token (id, account_id, name, scopes, project_ids, prefix, hash, created_at, parent_id)
     SELECT 'tok_many_' || i, ${api.accountId}, 't', '{*}', '{}', 'x', decode(md5(i::text), 'hex'), now(), ${maker.id}
-    FROM generate_series(1, 3000) i`
+    FROM generate_series(1, 1500) i`
   expect((await api.call('DELETE', `/tokens/${maker.id}`)).status).toBe(204)
   expect(await api.db.token.count({ where: { parentId: maker.id, revokedAt: null } })).toBe(0)
   const told = { type: 'token.revoked', OR: [{ subject: maker.id }, { subject: { startsWith: 'tok_many_' } }] }
