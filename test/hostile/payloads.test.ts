@@ -34,7 +34,7 @@ const { readZoneFileInSteps } =
   await counted<typeof import('../../src/dns/zone-file-reader.ts')>('src/dns/zone-file-reader.ts')
 const { decodeQuery, emptyQuery } =
   await counted<typeof import('../../src/dns/packet/query.ts')>('src/dns/packet/query.ts')
-const { parseJson } = await counted<typeof import('../../src/api/http/json-bodies.ts')>('src/api/http/json-bodies.ts')
+const { parseJson } = await counted<typeof import('../../src/platform/json-pieces.ts')>('src/platform/json-pieces.ts')
 
 function ofPayloads<Payload>(what: string, payloads: Payloads<Payload>, parse: (payload: Payload) => unknown): void {
   describe(what, async () => {

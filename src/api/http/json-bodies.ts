@@ -2,13 +2,15 @@
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { invalidFields } from '../../platform/fields.ts'
-import { parseInPieces, pointerPart, RepeatedKey } from './json-pieces.ts'
-
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-// A mark of the order of bytes is one only at the very beginning.
-const utf8Piece = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-/** Bodies of more bytes are worked on in pieces. */
-export const mostAtOnce = 128 << 10
+import {
+  maxAtOnce,
+  parseInPieces,
+  pieceText,
+  pointerPart,
+  RepeatedKey,
+  textOf,
+  withoutMark,
+} from '../../platform/json-pieces.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -22,7 +24,7 @@ export function useJsonBodies(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, raw: Buffer, done) => {
     request.rawBody = raw
     if (raw.length === 0) return done(null, undefined)
-    if (raw.length > mostAtOnce) {
+    if (raw.length > maxAtOnce) {
       return void readLarge(raw).then(
         (body) => done(null, body),
         (error) => done(faultOf(error)),
@@ -46,9 +48,6 @@ function faultOf(error: unknown): Fault {
 const repeated = (key: string) =>
   new Fault('invalid_json', `The body is not valid JSON: ${key} is there twice in one object.`)
 
-/** The text of a body, without the mark that tells the order of its bytes; throws if it is not UTF-8. */
-export const textOf = (raw: Buffer) => utf8.decode(raw)
-
 function readBody(raw: Buffer): unknown {
   const text = textOf(raw)
   const body: unknown = JSON.parse(text)
@@ -63,19 +62,11 @@ function readBody(raw: Buffer): unknown {
   return body
 }
 
-/** The body as it is written, for who needs it without what its schema adds. */
-export async function parseJson(raw: Buffer): Promise<unknown> {
-  if (raw.length <= mostAtOnce) return JSON.parse(textOf(raw))
-  return parseInPieces(withoutMark(raw), (piece) => JSON.parse(utf8Piece.decode(piece)))
-}
-
-const withoutMark = (raw: Buffer) => (raw[0] === 0xef && raw[1] === 0xbb && raw[2] === 0xbf ? raw.subarray(3) : raw)
-
 /** The same as `readBody`, while others get on. */
 async function readLarge(raw: Buffer): Promise<unknown> {
   const errors: FieldError[] = []
   const body = await parseInPieces(withoutMark(raw), (piece, { pointer, from }) => {
-    const text = utf8Piece.decode(piece)
+    const text = pieceText(piece)
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && countKeys(piece) !== countFields(value)) {
       throw repeated(repeatedKey(piece))

@@ -4,10 +4,10 @@ import addFormats from 'ajv-formats'
 import type { FastifyInstance, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { invalidFields, mostFieldErrors, refusedBy } from '../../platform/fields.ts'
+import { pointerPart } from '../../platform/json-pieces.ts'
 import { lazily } from './compilers.ts'
 import { cutLong, inOrder, soundPart } from './field-order.ts'
 import { unstorableIn } from './json-bodies.ts'
-import { pointerPart } from './json-pieces.ts'
 import { nearest } from './nearest.ts'
 
 /** The largest body of a request; larger ones are refused before they are read. */

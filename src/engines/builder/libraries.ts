@@ -1,5 +1,5 @@
 // The packages of a workspace that a project needs and that have to be built before it.
-import { parseObject } from './detection/manifest.ts'
+import { readObject } from './detection/manifest.ts'
 import type { PackageManager } from './detection/types.ts'
 import type { Source } from './source-tree.ts'
 
@@ -65,7 +65,7 @@ export async function librariesOf(
 
 async function readMember(source: Source, directory: string, longest: number): Promise<Member> {
   const text = await source.text(`${directory}package.json`, longest)
-  const manifest = parseObject(text ?? '') ?? {}
+  const manifest = (await readObject(text)) ?? {}
   const { name } = manifest
   const needs = kinds.flatMap((kind) => Object.keys(objectOf(manifest[kind])))
   const isBuilt = typeof objectOf(manifest.scripts).build === 'string'

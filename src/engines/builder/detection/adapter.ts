@@ -49,7 +49,7 @@ export type Adapter = {
   build: string | null
   /** A program of the machine that the build needs. */
   tool?: string
-  plan(facts: Facts, config: string): Plan
+  plan(facts: Facts, config: string): Plan | Promise<Plan>
 }
 
 export const files = (outputs: string[], ...because: string[]): Plan => ({ kind: 'files', outputs, because })

@@ -18,7 +18,7 @@ export async function appsIn(
   const directories = memberDirectories(source, { directory: root }).filter((one) => one !== root && !aside.test(one))
   const found: string[] = []
   for (const directory of directories.slice(0, mostRead)) {
-    const manifest = readManifest(await source.text(`${directory}package.json`, longestManifest >> 2))
+    const manifest = await readManifest(await source.text(`${directory}package.json`, longestManifest >> 2))
     const title = titleOf({
       manifest,
       hasManifest: true,

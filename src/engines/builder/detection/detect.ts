@@ -44,7 +44,7 @@ export async function detect(source: Source, root: string, settings: Settings): 
   const hasManifest = source.entries.has(`${root}package.json`)
   const text = await source.text(`${root}package.json`, longestManifest)
   // One that is too large cannot be read either.
-  const manifest = readManifest(hasManifest ? (text ?? '') : null)
+  const manifest = await readManifest(hasManifest ? (text ?? '') : null)
   const packages = hasManifest
     ? await findManager(source, root, manifest)
     : { manager: null, because: [], warnings: [] }
@@ -58,7 +58,7 @@ export async function detect(source: Source, root: string, settings: Settings): 
     hasFolder: foldersOf(source, root),
   }
   const adapter = adapterOf(facts, settings)
-  const plan = adapter ? adapter.plan(facts, await configOf(source, root, adapter)) : null
+  const plan = adapter ? await adapter.plan(facts, await configOf(source, root, adapter)) : null
   const script = manifest.scripts.has('build') ? scriptCommandOf(packages.manager, 'build') : null
   const buildCommand = settings.buildCommand ?? plan?.build ?? script ?? adapter?.build ?? null
   const isServer = plan?.kind === 'server' && (settings.outputDirectory === null || settings.framework === 'node')

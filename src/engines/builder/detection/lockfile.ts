@@ -1,6 +1,6 @@
 // Whether a lockfile of npm still fits its package.json: an install that changes it installs what nobody has tried.
 import type { Source } from '../source-tree.ts'
-import { ownOf, type PackageManifest, parseObject } from './manifest.ts'
+import { ownOf, type PackageManifest, readObject } from './manifest.ts'
 import type { PackageManager } from './types.ts'
 import type { Warning } from './warning.ts'
 
@@ -15,7 +15,7 @@ export async function lockfileWarnings(
 ): Promise<Warning[]> {
   if (manager?.name !== 'npm' || manager.lockfile === null) return []
   const text = await source.text(manager.lockfile, longestLockfile)
-  const packages = ownOf(text === null ? null : parseObject(text), 'packages')
+  const packages = ownOf(await readObject(text), 'packages')
   // The package of the project: the first one, or a member of the workspace.
   const own = ownOf(packages, root.slice(manager.directory.length).replace(/\/$/, ''))
   if (own === undefined) return []

@@ -55,7 +55,7 @@ async function placeOf(source: Source, root: string, manifest: PackageManifest) 
       .map((part) => `${part}/`)
       .join('')
     const text = await source.text(`${directory}package.json`, longestManifest)
-    const above = readManifest(text)
+    const above = await readManifest(text)
     const isWorkspace = above.workspaces || source.entries.has(`${directory}pnpm-workspace.yaml`)
     if (text === null || !isWorkspace) continue
     if (await hasMember(source, directory, above, root)) return { directory, manifest: above }

@@ -1,4 +1,5 @@
 // package.json as untrusted input: only what has its proper type, and is not too long, is taken over.
+import { parseJson } from '../../../platform/json-pieces.ts'
 
 export type PackageManifest = {
   /** It is there, but no JSON object. */
@@ -17,8 +18,6 @@ export type PackageManifest = {
 
 export const longestManifest = 1 << 20
 const mostEntries = 5_000
-// Nested ones take 0.4 µs each to parse, in one go; package-lock.json of 4 MiB has about 30,000.
-const mostParts = 50_000
 const longestText = 4_000
 const longestScript = 65_536
 
@@ -41,20 +40,11 @@ function texts(value: unknown, most = longestText): [string, string][] {
 const listOf = (value: unknown): string[] | null =>
   Array.isArray(value) ? value.slice(0, mostEntries).filter((one) => textOf(one, 200) !== null) : null
 
-/** Those in texts are counted too: nobody has as many. */
-function hasTooMany(text: string): boolean {
-  let count = 0
-  for (const open of ['[', '{']) {
-    for (let at = text.indexOf(open); at >= 0; at = text.indexOf(open, at + 1)) if (++count > mostParts) return true
-  }
-  return false
-}
-
-/** Null for anything but a JSON object, and for one of more lists and objects than a large lockfile has. */
-export function parseObject(text: string): Record<string, unknown> | null {
-  if (hasTooMany(text)) return null
+/** Null for anything but a JSON object, and for one of more parts than a large lockfile has. */
+export async function readObject(text: string | null): Promise<Record<string, unknown> | null> {
+  if (text === null) return null
   try {
-    const parsed: unknown = JSON.parse(text)
+    const parsed = await parseJson(Buffer.from(text))
     return parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)
       ? (parsed as Record<string, unknown>)
       : null
@@ -64,8 +54,8 @@ export function parseObject(text: string): Record<string, unknown> | null {
 }
 
 /** Without a package.json, and for one that cannot be read, everything is empty. */
-export function readManifest(text: string | null): PackageManifest {
-  const found = text === null ? null : parseObject(text)
+export async function readManifest(text: string | null): Promise<PackageManifest> {
+  const found = await readObject(text)
   const kinds = ['optionalDependencies', 'devDependencies', 'dependencies']
   return {
     unreadable: text !== null && found === null,

@@ -1,7 +1,7 @@
 // Which versions of Node.js the packages of a project need: by npm's lockfile, else by what is known of frameworks.
 import type { Source } from '../source-tree.ts'
 import { longestLockfile } from './lockfile.ts'
-import { ownOf, type PackageManifest, parseObject } from './manifest.ts'
+import { ownOf, type PackageManifest, readObject } from './manifest.ts'
 import type { NodeNeed } from './node-version.ts'
 import type { PackageManager } from './types.ts'
 
@@ -27,7 +27,7 @@ export async function nodeNeeds(
   if (dependencies.size === 0) return []
   const isNpm = manager?.name === 'npm' && manager.lockfile !== null
   const text = isNpm ? await source.text(manager.lockfile!, longestLockfile) : null
-  const packages = ownOf(text === null ? null : parseObject(text), 'packages')
+  const packages = ownOf(await readObject(text), 'packages')
   const locked = [...dependencies.keys()].slice(0, mostNeeds).flatMap((name) => {
     const range = ownOf(ownOf(ownOf(packages, `node_modules/${name}`), 'engines'), 'node')
     return typeof range === 'string' && plainRange.test(range) ? [{ name: name.slice(0, 100), range }] : []

@@ -7,9 +7,9 @@ import { chooseNode } from '../../../../src/engines/builder/detection/node-versi
 import { isAmong, packagesOf } from '../../../../src/engines/builder/detection/workspaces.ts'
 import { treeOf } from './tree.ts'
 
-const managed = (files: Record<string, string | object>, root = '') => {
+const managed = async (files: Record<string, string | object>, root = '') => {
   const own = files[`${root}package.json`] ?? {}
-  return findManager(treeOf(files), root, readManifest(JSON.stringify(own)))
+  return findManager(treeOf(files), root, await readManifest(JSON.stringify(own)))
 }
 
 describe('the package manager', () => {
@@ -126,7 +126,7 @@ describe('the Node.js that packages need', () => {
   const needs = async (dependencies: object, lock?: object) => {
     const files = { 'package.json': { dependencies }, ...(lock && { 'package-lock.json': lock }) }
     const manager = { name: 'npm', version: null, lockfile: lock ? 'package-lock.json' : null, directory: '' } as const
-    return nodeNeeds(treeOf(files), manager, readManifest(JSON.stringify({ dependencies })))
+    return nodeNeeds(treeOf(files), manager, await readManifest(JSON.stringify({ dependencies })))
   }
   const locked = (engines: unknown) => ({ packages: { 'node_modules/a': { engines } } })
 
@@ -199,10 +199,10 @@ describe('the folders of a workspace', () => {
 })
 
 describe('a lockfile', () => {
-  const warned = (dependencies: object, packages: unknown) => {
+  const warned = async (dependencies: object, packages: unknown) => {
     const files = { 'package.json': { dependencies }, 'package-lock.json': { lockfileVersion: 3, packages } }
     const manager = { name: 'npm', version: null, lockfile: 'package-lock.json', directory: '' } as const
-    return lockfileWarnings(treeOf(files), manager, '', readManifest(JSON.stringify({ dependencies })))
+    return lockfileWarnings(treeOf(files), manager, '', await readManifest(JSON.stringify({ dependencies })))
   }
   test('that fits gives no warning, one that does not names what changed', async () => {
     expect(await warned({ a: '^1' }, { '': { dependencies: { a: '^1' } } })).toEqual([])

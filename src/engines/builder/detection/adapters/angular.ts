@@ -1,12 +1,12 @@
 // Angular: angular.json says where the application is written, and whether a server renders it.
 import { type Adapter, files, server } from '../adapter.ts'
 import { plainFolder } from '../config-text.ts'
-import { ownOf, parseObject } from '../manifest.ts'
+import { ownOf, readObject } from '../manifest.ts'
 import { reasonOf } from '../single-page.ts'
 
 /** What angular.json says of the application that is built. */
-function applicationOf(config: string): { name: string; options: unknown; builder: string } | null {
-  const found = parseObject(config)
+async function applicationOf(config: string): Promise<{ name: string; options: unknown; builder: string } | null> {
+  const found = await readObject(config)
   const projects = ownOf(found, 'projects')
   if (projects === null || typeof projects !== 'object') return null
   const wanted = ownOf(found, 'defaultProject')
@@ -32,8 +32,8 @@ export const angular: Adapter = {
   files: ['angular.json'],
   configs: ['angular.json'],
   build: 'npx --no-install ng build',
-  plan(_facts, config) {
-    const application = applicationOf(config)
+  async plan(_facts, config) {
+    const application = await applicationOf(config)
     if (!application) return files(['dist'], 'angular.json names no application, so dist is taken.')
     const { name, options, builder } = application
     const path = ownOf(options, 'outputPath')

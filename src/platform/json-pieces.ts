@@ -1,19 +1,40 @@
-// Large JSON bodies, parsed in pieces: a long list is many short ones, and other requests are answered in between.
-import type { FieldError } from '../../platform/errors.ts'
-import { invalidFields } from '../../platform/fields.ts'
-import { createPauses, type Pauses } from '../../platform/pauses.ts'
+// Large JSON of customers, parsed in pieces: a long list is many short ones, and other requests are answered in between.
+import type { FieldError } from './errors.ts'
+import { invalidFields } from './fields.ts'
+import { createPauses, type Pauses } from './pauses.ts'
 
 /** Parses a piece of valid UTF-8 as JSON; `pointer` is where it stands, `from` the index of the first item of a list. */
 export type ParsePiece = (raw: Buffer, place: { pointer: string; from?: number }) => unknown
 
+/** What has more bytes is parsed in pieces. */
+export const maxAtOnce = 128 << 10
 const pieceBytes = 64 << 10
 // Lists in what is in the body itself are taken apart; whatever lies deeper is parsed with what it lies in.
 const deepest = 3
 const mostDeepBytes = 256 << 10
 const mostParts = 200_000
-// No operation takes as many; 100,000 keys of one object cost 100 ms in one go.
+// No operation takes as many, and no lockfile has them; 100,000 keys of one object cost 100 ms in one go.
 const maxFields = 10_000
 const bytesPerLook = 16 << 10
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+// A mark of the order of bytes is one only at the very beginning.
+const utf8Piece = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The text of a document, without the mark that tells the order of its bytes; throws if it is not UTF-8. */
+export const textOf = (raw: Buffer) => utf8.decode(raw)
+
+/** The text of a piece; throws if it is not UTF-8. */
+export const pieceText = (raw: Buffer) => utf8Piece.decode(raw)
+
+export const withoutMark = (raw: Buffer) =>
+  raw[0] === 0xef && raw[1] === 0xbb && raw[2] === 0xbf ? raw.subarray(3) : raw
+
+/** The document as it is written; while a large one is parsed, others get on. */
+export async function parseJson(raw: Buffer): Promise<unknown> {
+  if (raw.length <= maxAtOnce) return JSON.parse(textOf(raw))
+  return parseInPieces(withoutMark(raw), (piece) => JSON.parse(pieceText(piece)))
+}
 
 const code = (character: string) => character.charCodeAt(0)
 const [quote, backslash, comma, colon] = [code('"'), code('\\'), code(','), code(':')]
