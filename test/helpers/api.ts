@@ -152,7 +152,8 @@ async function open(
   })
   const log = pino({ level: config.logLevel })
   const db = openDatabase(config.databaseUrl!, config.databasePool, {
-    limits: { lockMs: config.databaseLockTimeoutMs, statementMs: 60_000 },
+    // On a busy machine a connection may come late.
+    limits: { lockMs: config.databaseLockTimeoutMs, statementMs: 60_000, waitMs: 60_000 },
   })
   await writeQuotaDefaults(db, config.quotas)
   // Zones begin at 1 here and not at the clock, so that tests can tell how often a serial grew.
