@@ -35,6 +35,8 @@ type Tenure = {
   ending: boolean
   /** It gets no request any more. */
   over: boolean
+  /** The reports so far: of two at once, the first could be written last. */
+  told: Promise<void>
 }
 
 export type TenuresOptions = { db: Database; servers: Servers; log: Logger; handoverMs?: number }
@@ -49,7 +51,7 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
     tenure.state = state
     tenure.reason = reason
     // If it fails, `follow` finds that the row says something else.
-    setInstanceState(db, tenure.held, state, reason).catch(() => {})
+    tenure.told = tenure.told.then(() => setInstanceState(db, tenure.held, state, reason)).catch(() => {})
   }
 
   function begin(key: string, held: HeldInstance): Tenure {
@@ -63,6 +65,7 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
       kept: false,
       ending: false,
       over: false,
+      told: Promise.resolve(),
     }
     tenures.set(key, tenure)
     return tenure
@@ -131,7 +134,7 @@ export function createTenures({ db, servers, log, handoverMs = defaultHandoverMs
     tenure.over = false
     tenure.ending = false
     tenure.kept = false
-    // Not reported: of two reports at once, the first could be written last.
+    // Reported once it is ready.
     tenure.state = 'starting'
     keep(tenure)
     servers.ready(tenure.key).then(

@@ -1,4 +1,4 @@
-// An instance that is wanted again while its last requests end.
+// What a runner reports of its instances, and one that is wanted again while its last requests end.
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Servers } from '../../../src/engines/servers/servers.ts'
@@ -62,4 +62,22 @@ test('goes on if production comes back to it, without waiting for them', async (
   end()
   await until(async () => (await states()).length === 0)
   expect(done.halted).toBe(1)
+})
+
+test('reports one state after the other, so that the last one stays', async () => {
+  const written: string[] = []
+  const answers: (() => void)[] = []
+  const updateMany = ({ data }: { data: { state: string } }) => {
+    written.push(data.state)
+    return new Promise<void>((resolve) => answers.push(resolve))
+  }
+  const db = { instance: { updateMany } } as never
+  const tenures = createTenures({ db, servers: openServer().servers, log: pino({ level: 'silent' }) })
+  tenures.follow([{ deploymentId: 'd', slot: 1, term: '1', state: 'healthy', duty: 'keep' } as never])
+  tenures.onState('d/1', 'healthy')
+  await until(() => written.length > 0)
+  expect(written).toEqual(['starting'])
+  answers[0]!()
+  await until(() => written.length > 1)
+  expect(written).toEqual(['starting', 'healthy'])
 })
