@@ -30,9 +30,10 @@ import { createShares, decorateShares, giveBack } from './http/shares.ts'
 import { createStreams } from './http/sse.ts'
 import { createTokenWatch } from './http/token-watch.ts'
 import { traceRequests } from './http/trace-requests.ts'
-import { apiVersion, negotiateVersion, requireHttps, shedLoad } from './http/transport.ts'
+import { requireHttps, shedLoad } from './http/transport.ts'
 import { createTurns } from './http/turns.ts'
 import { bodyLimitBytes, completeFault, useValidation } from './http/validation.ts'
+import { refuseUnknownVersion, useVersions, versionOf } from './http/versions.ts'
 import { createWaits } from './http/waiting.ts'
 import { accountRoutes } from './routes/account.ts'
 import { cronRoutes } from './routes/crons.ts'
@@ -152,7 +153,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     // A domain name has up to 253 characters.
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: (error, request, reply) => {
-      reply.headers({ 'x-request-id': request.id, 'api-version': apiVersion, ...addressLeft(request.ip) })
+      reply.headers({ 'x-request-id': request.id, 'api-version': versionOf(request), ...addressLeft(request.ip) })
       return sendFault(toFault(error), config.baseUrl, request, reply)
     },
     clientErrorHandler: createParserErrors(config.baseUrl, addressLeft),
@@ -217,7 +218,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
 
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
-    reply.header('api-version', apiVersion)
+    reply.header('api-version', versionOf(request))
     reply.header('x-content-type-options', 'nosniff')
     if (request.protocol === 'https') reply.header('strict-transport-security', 'max-age=63072000; includeSubDomains')
     done()
@@ -254,7 +255,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         try {
           reply.header('cache-control', 'private, no-cache')
           requireHttps(request)
-          negotiateVersion(request)
+          refuseUnknownVersion(request)
         } catch (error) {
           return done(error as Error)
         }
@@ -266,6 +267,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         done()
       })
       giveBack(api, shares)
+      useVersions(api)
       useCompression(api)
       useServedWaits(api, { db: deps.db, config, shares })
       // A body may come half a minute after its head, when the token is one that may not do this any more.

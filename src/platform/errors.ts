@@ -269,7 +269,7 @@ export const faults = {
   dnssec_not_ready: {
     title: 'The key cannot be rolled over now',
     cause: 'The parent does not show a DS record of the present key, or a rollover is under way already.',
-    cure: 'Read `reason` of `GET /dns/{domain}/dnssec`, and ask again when `state` is `active` and there is one key.',
+    cure: 'Read `reason` of `GET /dns/{domain}/dnssec`, and ask again when `state` is `ACTIVE` and there is one key.',
   },
   discovery_in_progress: {
     title: 'Another discovery is under way',

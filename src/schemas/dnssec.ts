@@ -2,9 +2,9 @@
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, Named, Nullable, Timestamp } from './common.ts'
 
-export const dnssecStates = ['unsigned', 'signing', 'awaiting_ds', 'active', 'leaving'] as const
+export const dnssecStates = ['UNSIGNED', 'SIGNING', 'AWAITING_DS', 'ACTIVE', 'LEAVING'] as const
 export const denials = ['nsec', 'nsec3'] as const
-export const zoneKeyStates = ['published', 'announced', 'active', 'retiring', 'leaving'] as const
+export const zoneKeyStates = ['PUBLISHED', 'ANNOUNCED', 'ACTIVE', 'RETIRING', 'LEAVING'] as const
 
 const Denial = Choice(denials, {
   description: 'How the zone proves that a name does not exist; `nsec3` keeps its names from being listed easily',
@@ -18,8 +18,8 @@ export const SigningKey = Type.Object(
     publicKey: Type.String({ description: 'Base64' }),
     state: Choice(zoneKeyStates, {
       description:
-        '`published`: it signs, and waits for caches; `announced`: its DS is to be set at the parent; `active`: the ' +
-        'parent shows its DS; `retiring`: another key has taken its place; `leaving`: the zone will not be signed any more',
+        '`PUBLISHED`: it signs, and waits for caches; `ANNOUNCED`: its DS is to be set at the parent; `ACTIVE`: the ' +
+        'parent shows its DS; `RETIRING`: another key has taken its place; `LEAVING`: the zone will not be signed any more',
     }),
     createdAt: Timestamp,
   },
@@ -64,7 +64,7 @@ export const ParentDs = Type.Object(
 const example = {
   domain: 'example.com',
   enabled: true,
-  state: 'awaiting_ds',
+  state: 'AWAITING_DS',
   denial: 'nsec',
   keys: [
     {
@@ -72,7 +72,7 @@ const example = {
       algorithm: 13,
       flags: 257,
       publicKey: 'GojIhhXUN/u4v54ZQqGSnyhWJwaubCvTmeexv7bR6edbkrSqQpF64cYbcB7wNcP+e+MAnLr+Wi9xMWyQLc8NAA==',
-      state: 'announced',
+      state: 'ANNOUNCED',
       createdAt: '2026-11-22T09:33:00.000Z',
     },
   ],
@@ -98,13 +98,13 @@ export const Dnssec = Type.Object(
     enabled: Type.Boolean({ description: 'Whether the zone is to be signed' }),
     state: Choice(dnssecStates, {
       description:
-        '`unsigned`; `signing`: signed, until no cache has unsigned answers; `awaiting_ds`: signed, and the parent has no ' +
-        'DS of its key; `active`: resolvers validate it; `leaving`: still signed, until no cache has a DS',
+        '`UNSIGNED`; `SIGNING`: signed, until no cache has unsigned answers; `AWAITING_DS`: signed, and the parent has no ' +
+        'DS of its key; `ACTIVE`: resolvers validate it; `LEAVING`: still signed, until no cache has a DS',
     }),
     denial: Denial,
     keys: Type.Array(Named(SigningKey), { description: 'Oldest first; two during a rollover' }),
     ds: Type.Array(Named(DsRecord), {
-      description: 'What belongs at the parent; in the state signing not before the time in `reason`',
+      description: 'What belongs at the parent; in the state `SIGNING` not before the time in `reason`',
     }),
     dnskey: Type.Array(Type.String(), {
       description:

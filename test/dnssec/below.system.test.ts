@@ -44,10 +44,10 @@ describe.skipIf(!possible)('a zone below a signed one', () => {
 
   async function sign(name: string) {
     await call('PUT', `/dns/${name}/dnssec`, { enabled: true })
-    await world.reaches(({ state }) => state === 'signing', name)
+    await world.reaches(({ state }) => state === 'SIGNING', name)
     await world.settled(name)
     await world.later(2, name)
-    return world.reaches(({ state }) => state !== 'signing', name)
+    return world.reaches(({ state }) => state !== 'SIGNING', name)
   }
 
   async function addBelow(): Promise<void> {
@@ -66,7 +66,7 @@ describe.skipIf(!possible)('a zone below a signed one', () => {
     await until(async () => (await call('GET', `/domains/${zone}`)).verified, 60_000)
     const { ds } = await sign(zone)
     await world.setDs([ds[0].text])
-    await world.reaches(({ state }) => state === 'active')
+    await world.reaches(({ state }) => state === 'ACTIVE')
     await addBelow()
   })
   afterAll(async () => {
@@ -82,7 +82,7 @@ describe.skipIf(!possible)('a zone below a signed one', () => {
     const checker = startChecker(resolvers, questions, 20)
     checker.phase = 'signing'
     await sign(below)
-    await world.reaches(({ state }) => state === 'active', below)
+    await world.reaches(({ state }) => state === 'ACTIVE', below)
     for (const { address } of resolvers) await until(isProved(address))
     await pass()
     checker.secure = true
@@ -93,7 +93,7 @@ describe.skipIf(!possible)('a zone below a signed one', () => {
     await world.settled(below)
     await pass()
     await world.later(2, below)
-    await world.reaches(({ keys }) => keys[1]?.state === 'active', below)
+    await world.reaches(({ keys }) => keys[1]?.state === 'ACTIVE', below)
     await pass()
     await world.later(2, below)
     const { keys: after } = await world.reaches(({ keys }) => keys.length === 1, below)
@@ -108,7 +108,7 @@ describe.skipIf(!possible)('a zone below a signed one', () => {
     await world.reaches(({ parent }) => parent.ds.length === 0, below)
     await forgetDs(resolvers, below)
     await world.later(2, below)
-    await world.reaches(({ state }) => state === 'unsigned', below)
+    await world.reaches(({ state }) => state === 'UNSIGNED', below)
     await world.settled(below)
     await pass()
     await checker.stop()
@@ -120,7 +120,7 @@ describe.skipIf(!possible)('a zone below a signed one', () => {
 
   test('is denied with a proof when it is deleted, also to who has cached its DS', async () => {
     await sign(below)
-    await world.reaches(({ state }) => state === 'active', below)
+    await world.reaches(({ state }) => state === 'ACTIVE', below)
     const address = world.resolvers[0]!.address.replace(/\d+$/, '40')
     patient = await startResolver(address, world.parents, [], { longestTtl: 86_400, isStrict: true })
     await until(isProved(address))

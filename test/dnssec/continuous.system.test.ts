@@ -205,11 +205,11 @@ describe.skipIf(!possible)('a zone below a signed root', () => {
     await pass('unsigned')
 
     await call('PUT', dnssec, { enabled: true })
-    await world.reaches(({ state }) => state === 'signing')
+    await world.reaches(({ state }) => state === 'SIGNING')
     await world.settled()
     await pass('signing')
     await world.later(2)
-    const { ds } = await world.reaches(({ state }) => state === 'awaiting_ds')
+    const { ds } = await world.reaches(({ state }) => state === 'AWAITING_DS')
     await world.settled()
     // Any parent may take the DS from there (RFC 9615), and nothing is left of it when it has.
     const cds = await world.digAt(world.servers.bind, zone, 'CDS', '+short')
@@ -223,7 +223,7 @@ describe.skipIf(!possible)('a zone below a signed root', () => {
     }
     checker.phase = 'ds set'
     await world.setDs([ds[0].text])
-    await world.reaches(({ state }) => state === 'active')
+    await world.reaches(({ state }) => state === 'ACTIVE')
     await pass('active')
     await allProved()
     checker.secure = true
@@ -239,7 +239,7 @@ describe.skipIf(!possible)('a zone below a signed root', () => {
     await world.settled()
     checker.phase = 'ds replaced'
     await world.setDs([announced.ds[0].text])
-    await world.reaches(({ keys }) => keys[1]?.state === 'active')
+    await world.reaches(({ keys }) => keys[1]?.state === 'ACTIVE')
     await pass('new ds')
     await world.later(2)
     await world.reaches(({ keys }) => keys.length === 1)
@@ -283,7 +283,7 @@ describe.skipIf(!possible)('a zone below a signed root', () => {
     await world.reaches(({ parent }) => parent.ds.length === 0)
     await forgetDs(world.resolvers, zone)
     await world.later(2)
-    await world.reaches(({ state }) => state === 'unsigned')
+    await world.reaches(({ state }) => state === 'UNSIGNED')
     await world.settled()
     await pass('unsigned again')
     await forgotten

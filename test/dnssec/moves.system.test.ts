@@ -142,17 +142,17 @@ describe.skipIf(!possible)('a signed zone', () => {
     checker.phase = 'keys of the other provider here'
     await call('PUT', `${dnssec}/foreign-keys`, { keys: other.keys })
     await call('PUT', dnssec, { enabled: true })
-    await world.reaches(({ state }) => state === 'signing')
+    await world.reaches(({ state }) => state === 'SIGNING')
     await world.settled()
     await world.later(2)
-    const { dnskey, ds } = await world.reaches(({ state }) => state === 'awaiting_ds')
+    const { dnskey, ds } = await world.reaches(({ state }) => state === 'AWAITING_DS')
     await world.settled()
 
     checker.phase = 'our key at the other provider'
     await other.set([...lines, proof], dnskey)
     await forgotten()
     await register('both DS records', [otherHost], [other.ds, ds[0].text])
-    await world.reaches(({ state }) => state === 'active')
+    await world.reaches(({ state }) => state === 'ACTIVE')
     await register('both delegated', [otherHost, ...nameservers], [other.ds, ds[0].text])
     await proveEachOther()
     await register('delegated here', nameservers, [other.ds, ds[0].text])
@@ -163,7 +163,7 @@ describe.skipIf(!possible)('a signed zone', () => {
     await world.settled()
     await forgotten()
     const { reason, foreignKeys, state } = await call('GET', dnssec)
-    expect({ reason, foreignKeys, state }).toMatchObject({ foreignKeys: [], state: 'active' })
+    expect({ reason, foreignKeys, state }).toMatchObject({ foreignKeys: [], state: 'ACTIVE' })
     await report()
   })
 

@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
 import { etagOf, etagOfLive, namesEtag, namesVersion } from '../../platform/etags.ts'
+import { etagInVersion } from './versions.ts'
 
 /** Passed to a service that changes a resource, which calls it with the view of the locked row. */
 export type Precondition = (view: unknown) => void
@@ -11,7 +12,7 @@ export function isCurrent(request: FastifyRequest, reply: FastifyReply, etag: st
   reply.header('etag', etag)
   const known = request.headers['if-none-match']
   // If-None-Match uses weak comparison (RFC 9110, 13.1.2), so a W/ prefix added by a proxy is ignored.
-  return known !== undefined && namesEtag(known.replaceAll('W/', ''), etag)
+  return known !== undefined && namesEtag(known.replaceAll('W/', ''), etagInVersion(request, etag))
 }
 
 /**

@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { RouteOptions } from 'fastify'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import { problemOf, statuses } from './problem.ts'
+import { apiVersion } from './versions.ts'
 
 /** The part of a route that its answers follow from. */
 export type Described = Pick<RouteOptions, 'method' | 'config' | 'schema'>
@@ -27,7 +28,7 @@ export const headers = {
   'X-Request-Id': header('Names the request, in problems and in the log of the server', 'req_7m2k9xq4tb', {
     required: true,
   }),
-  'Api-Version': header('Version of the API that answered', '2026-11-14', { required: true }),
+  'Api-Version': header('Version of the API that answered', apiVersion, { required: true }),
   'RateLimit-Policy': header(
     'Requests in so many seconds, for the token and for all tokens of its account; without a valid token, for the address',
     '"token";q=600;w=60, "account";q=1800;w=60',

@@ -17,7 +17,7 @@ import {
 } from './openapi-answers.ts'
 import { nameEnums } from './openapi-enums.ts'
 import { giveExamples, parameters, webhooks } from './openapi-webhooks.ts'
-import { apiVersion } from './transport.ts'
+import { apiVersion, knownVersions } from './versions.ts'
 
 const guides = `
 
@@ -59,7 +59,7 @@ const requestHeaders = {
   ApiVersion: {
     name: 'Api-Version',
     in: 'header',
-    description: 'Version of the API to be answered by; left out: the newest',
+    description: `Version of the API to answer by: ${knownVersions.join(' or ')}; left out: the newest`,
     schema: { type: 'string' },
     example: apiVersion,
   },

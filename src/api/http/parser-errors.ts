@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { Fault, type FaultCode } from '../../platform/errors.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import { problemOf, statuses } from './problem.ts'
-import { apiVersion } from './transport.ts'
+import { apiVersion } from './versions.ts'
 
 const codes: Record<string, FaultCode> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',

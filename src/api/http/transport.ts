@@ -1,11 +1,8 @@
-// Checks before authentication: HTTPS only, known API versions, and load shedding.
+// Checks before authentication: HTTPS only, and load shedding.
 import type { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
-
-export const apiVersion = '2026-11-14'
-const knownVersions = new Set([apiVersion])
 
 function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.')
@@ -14,12 +11,6 @@ function isLoopback(address: string): boolean {
 /** A token sent over HTTP has leaked already, so the request is refused and never redirected. */
 export function requireHttps(request: FastifyRequest): void {
   if (request.protocol !== 'https' && !isLoopback(request.ip)) throw new Fault('https_required')
-}
-
-export function negotiateVersion(request: FastifyRequest): void {
-  const wanted = request.headers['api-version']
-  if (wanted === undefined || knownVersions.has(String(wanted))) return
-  throw new Fault('unknown_api_version', `There is no version ${String(wanted).slice(0, 40)}; known is ${apiVersion}.`)
 }
 
 // One long delay of the event loop is normal; a second and a half of them is overload.

@@ -5,7 +5,8 @@ import { nextRecheckAt, nextSearchAt } from '../domains/check-schedule.ts'
 import type { EventType } from '../events/event-types.ts'
 import { soaTimers } from './zones.ts'
 
-export type DnssecState = (typeof dnssecStates)[number]
+/** As it is stored; the view writes it in upper case. */
+export type DnssecState = Lowercase<(typeof dnssecStates)[number]>
 
 export const dnssecTransitions: { from: DnssecState; to: DnssecState; when: string; event: EventType }[] = [
   { from: 'unsigned', to: 'signing', when: 'signing is wanted, and the parent has no DS', event: 'dns.dnssec.signing' },

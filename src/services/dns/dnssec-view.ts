@@ -49,11 +49,11 @@ export function strangeDs({ name, zoneKeys, foreignKeys }: SignedDomain, ds: rea
 }
 
 function keyState(row: SignedDomain, key: ZoneKey, shown: readonly string[]): KeyView['state'] {
-  if (row.dnssecState === 'leaving') return 'leaving'
+  if (row.dnssecState === 'leaving') return 'LEAVING'
   const newer = row.zoneKeys.slice(row.zoneKeys.indexOf(key) + 1)
-  if (newer.some(({ id }) => shown.includes(id))) return 'retiring'
-  if (shown.includes(key.id)) return 'active'
-  return key.announced ? 'announced' : newer.some(({ announced }) => announced) ? 'retiring' : 'published'
+  if (newer.some(({ id }) => shown.includes(id))) return 'RETIRING'
+  if (shown.includes(key.id)) return 'ACTIVE'
+  return key.announced ? 'ANNOUNCED' : newer.some(({ announced }) => announced) ? 'RETIRING' : 'PUBLISHED'
 }
 
 function viewDs(zone: string, key: ZoneKey): DnssecView['ds'][number] {
@@ -98,7 +98,7 @@ export function viewDnssec(options: SigningOptions, row: SignedDomain): DnssecVi
   return {
     domain: name,
     enabled,
-    state,
+    state: state.toUpperCase() as DnssecView['state'],
     denial: row.dnssecDenial as DnssecView['denial'],
     keys: zoneKeys.map((key) => ({
       tag: key.tag,

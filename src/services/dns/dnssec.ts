@@ -111,7 +111,10 @@ export async function rollOver(db: Db, options: StepOptions, actor: Actor, path:
     const { id, name, dnssecState, zoneKeys } = row
     if (dnssecState !== 'active') {
       const cure = 'Without a DS at the parent, turning it off and on again makes a new key.'
-      throw new Fault('dnssec_not_ready', `A rollover needs the state active, and ${name} is ${dnssecState}. ${cure}`)
+      throw new Fault(
+        'dnssec_not_ready',
+        `A rollover needs the state ACTIVE, and ${name} is ${dnssecState.toUpperCase()}. ${cure}`,
+      )
     }
     if (zoneKeys.length > 1) throw new Fault('dnssec_not_ready', `A rollover of the key of ${name} is under way.`)
     await addKey(db, options.vault, id)

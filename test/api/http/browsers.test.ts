@@ -153,7 +153,7 @@ describe('what is the same for everybody', () => {
       name: 'Berth',
       docs: '/docs',
       openapi: '/openapi.yaml',
-      apiVersion: '2026-11-14',
+      apiVersion: '2026-11-19',
     })
     const page = await get('/', { accept: 'text/html,application/xhtml+xml' })
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8')

@@ -21,10 +21,10 @@ describe('every answer', () => {
   })
 
   test('names the version it used; an unknown one is refused', async () => {
-    expect((await api.call('GET', '/projects')).headers['api-version']).toBe('2026-11-14')
+    expect((await api.call('GET', '/projects')).headers['api-version']).toBe('2026-11-19')
     const { status, body } = await api.call('GET', '/projects', { headers: { 'api-version': '2020-01-01' } })
     expect([status, body.code]).toEqual([400, 'unknown_api_version'])
-    expect((await api.call('GET', '/projects', { headers: { 'api-version': '2026-11-14' } })).status).toBe(200)
+    expect(body.detail).toBe('There is no version 2020-01-01; known are 2026-11-19 and 2026-11-14.')
   })
 
   test('tells what is left of the rate limits of the token and of the account', async () => {
@@ -43,7 +43,7 @@ describe('every refusal', () => {
     expect(headers, what).toMatchObject({
       'content-type': 'application/problem+json',
       'x-request-id': expect.any(String),
-      'api-version': '2026-11-14',
+      'api-version': '2026-11-19',
       'ratelimit-policy': expect.stringMatching(/^"(token|address)";q=\d+;w=60/),
       ratelimit: expect.stringMatching(left),
     })

@@ -126,7 +126,7 @@ describe('an answer in a test', () => {
   const check = createResponseChecker(app)
   const page = { projects: [], hasMore: false, nextCursor: null, latestCursor: null }
   const limits = { 'ratelimit-policy': '"token";q=600;w=60', ratelimit: '"token";r=588;t=17' }
-  const whole = { 'api-version': '2026-11-14', ...limits, 'content-type': 'application/json; charset=utf-8' }
+  const whole = { 'api-version': '2026-11-19', ...limits, 'content-type': 'application/json; charset=utf-8' }
   const headers = { 'x-request-id': 'req_1', ...whole }
   const answer: Answer = { status: 200, headers, body: page, text: '' }
 

@@ -26,7 +26,7 @@ test('before it is verified, a zone is unsigned, and says what would sign it', a
   expect(body).toEqual({
     domain: zone,
     enabled: false,
-    state: 'unsigned',
+    state: 'UNSIGNED',
     denial: 'nsec',
     keys: [],
     ds: [],
@@ -42,7 +42,7 @@ test('what is asked for is remembered, with an event, and asking twice is nothin
   const zone = await newZone()
   const body = { enabled: true, denial: 'nsec3' }
   const first = await api.call('PUT', path(zone), { body })
-  expect(first.body).toMatchObject({ enabled: true, state: 'unsigned', denial: 'nsec3' })
+  expect(first.body).toMatchObject({ enabled: true, state: 'UNSIGNED', denial: 'nsec3' })
   expect(first.body.reason).toBe(`The zone is signed as soon as ${zone} is verified.`)
   const second = await api.call('PUT', path(zone), { body: { enabled: true } })
   expect(second.headers.etag).toBe(first.headers.etag)
@@ -77,7 +77,7 @@ test('a rollover needs a zone that is active', async () => {
   const refused = await api.call('POST', `${path(zone)}/rollover`)
   expect(refused.status).toBe(409)
   expect(refused.body).toMatchObject({ code: 'dnssec_not_ready' })
-  expect(refused.body.detail).toContain('is unsigned')
+  expect(refused.body.detail).toContain('is UNSIGNED')
 })
 
 test('a token that is narrowed to records reads it, and changes nothing', async () => {

@@ -27,11 +27,11 @@ const shows = (name: string, ...ds: string[]) => expect.poll(() => dsAt(name), {
 /** A zone below a signed one, itself signed; the DS that we put there. */
 async function signedBelow(name: string, token?: string): Promise<string> {
   expect(await world.attach(name, token)).toMatchObject({ verified: true })
-  expect(await signing.check(name)).toMatchObject({ state: 'signing' })
+  expect(await signing.check(name)).toMatchObject({ state: 'SIGNING' })
   await signing.later(name, 2)
   await signing.served(name, 1)
   const { state, ds, reason } = await signing.check(name)
-  expect(state).toBe('awaiting_ds')
+  expect(state).toBe('AWAITING_DS')
   expect(reason).toContain(`We add the DS record to ${name.slice(name.indexOf('.') + 1)}`)
   return ds[0].text
 }
@@ -42,7 +42,7 @@ describe('a domain below another one that is here', () => {
     const name = 'sub.above.com'
     const first = await signedBelow(name)
     await shows(name, first)
-    expect(await signing.check(name)).toMatchObject({ state: 'active', parent: { ds: [first], matches: true } })
+    expect(await signing.check(name)).toMatchObject({ state: 'ACTIVE', parent: { ds: [first], matches: true } })
 
     await world.call('POST', `/dns/${name}/dnssec/rollover`)
     await signing.later(name, 2)
@@ -52,14 +52,14 @@ describe('a domain below another one that is here', () => {
     await shows(name, announced[0].text)
     await signing.check(name)
     await signing.later(name, 2)
-    expect((await signing.check(name)).keys).toMatchObject([{ tag: announced[0].keyTag, state: 'active' }])
+    expect((await signing.check(name)).keys).toMatchObject([{ tag: announced[0].keyTag, state: 'ACTIVE' }])
     await shows(name, announced[0].text)
 
-    expect(await signing.put(name, { enabled: false })).toMatchObject({ state: 'leaving' })
+    expect(await signing.put(name, { enabled: false })).toMatchObject({ state: 'LEAVING' })
     await shows(name)
-    expect(await signing.check(name)).toMatchObject({ state: 'leaving' })
+    expect(await signing.check(name)).toMatchObject({ state: 'LEAVING' })
     await signing.later(name, 1)
-    expect(await signing.check(name)).toMatchObject({ state: 'unsigned', keys: [] })
+    expect(await signing.check(name)).toMatchObject({ state: 'UNSIGNED', keys: [] })
   })
 
   test('waits for the zone above while that is not signed', async () => {
@@ -67,11 +67,11 @@ describe('a domain below another one that is here', () => {
     await signing.put('plain.com', { enabled: false })
     await world.attach('sub.plain.com')
     const found = await signing.check('sub.plain.com')
-    expect(found).toMatchObject({ state: 'unsigned' })
+    expect(found).toMatchObject({ state: 'UNSIGNED' })
     expect(found.reason).toContain('plain.com, which is on the nameservers here and is not signed')
     await signing.put('plain.com', { enabled: true })
     await signing.check('plain.com')
-    expect(await signing.check('sub.plain.com')).toMatchObject({ state: 'signing' })
+    expect(await signing.check('sub.plain.com')).toMatchObject({ state: 'SIGNING' })
   })
 
   test('gets no DS where the zone above has one of its own, or delegates it elsewhere', async () => {

@@ -39,6 +39,6 @@ test('the first checks of a domain and of its signing hold it for few statements
   await world.dnssec.run({ domainId }, job)
   end()
   expect(await world.read('short.com')).toMatchObject({ verified: true })
-  expect((await world.call('GET', '/dns/short.com/dnssec')).body).toMatchObject({ state: 'signing' })
+  expect((await world.call('GET', '/dns/short.com/dnssec')).body).toMatchObject({ state: 'SIGNING' })
   expect(holds.map(({ length }) => length)).toEqual([9, 8])
 })
