@@ -14,7 +14,7 @@ import { BoundedMessage, boundBodies } from './http/bounded-bodies.ts'
 import { buildSerializer } from './http/compilers.ts'
 import { useCompression } from './http/compression.ts'
 import { groupConnections } from './http/connections.ts'
-import { useCors } from './http/cors.ts'
+import { answerCors, corsHeadersUnread, useCors } from './http/cors.ts'
 import { announceDeprecated } from './http/deprecation.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
 import { refuseUnexpectedBody, refuseUnstorableAddress, useJsonBodies } from './http/json-bodies.ts'
@@ -154,9 +154,11 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: (error, request, reply) => {
       reply.headers({ 'x-request-id': request.id, 'api-version': versionOf(request), ...addressLeft(request.ip) })
+      // No scope has the hooks of an address that cannot be read.
+      if (answerCors(config.corsOrigins, request, reply)) return reply
       return sendFault(toFault(error), config.baseUrl, request, reply)
     },
-    clientErrorHandler: createParserErrors(config.baseUrl, addressLeft),
+    clientErrorHandler: createParserErrors(config.baseUrl, corsHeadersUnread(config.corsOrigins), addressLeft),
     // A connection that is still idle when the server stops is closed at once, and a request that came on one is served.
     forceCloseConnections: 'idle',
     return503OnClosing: false,

@@ -14,7 +14,11 @@ const codes: Record<string, FaultCode> = {
 // Node's own mark on a socket: the response that is being written to it.
 type Answering = Socket & { _httpMessage?: { headersSent: boolean } | null }
 
-export function createParserErrors(baseUrl: string, addressLeft: (ip: string) => Record<string, string>) {
+export function createParserErrors(
+  baseUrl: string,
+  cors: Record<string, string>,
+  addressLeft: (ip: string) => Record<string, string>,
+) {
   return (error: NodeJS.ErrnoException, socket: Answering): void => {
     const isAnswered = socket._httpMessage?.headersSent ?? false
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswered) return void socket.destroy(error)
@@ -27,6 +31,7 @@ export function createParserErrors(baseUrl: string, addressLeft: (ip: string) =>
       'content-length': Buffer.byteLength(body),
       'x-request-id': requestId,
       'api-version': apiVersion,
+      ...cors,
       ...addressLeft(socket.remoteAddress ?? ''),
       connection: 'close',
     }

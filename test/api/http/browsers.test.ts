@@ -64,6 +64,36 @@ describe('a page of another origin', () => {
     }
   })
 
+  test('reads that its address is malformed, behind a preflight like every other', async () => {
+    for (const path of ['/api/%ff', '/api/projects/%zz']) {
+      const asked = await preflight(listed, origin, path)
+      expect([asked.statusCode, asked.headers['access-control-allow-origin']]).toEqual([204, origin])
+      expect(asked.headers['access-control-allow-methods']).toContain('PATCH')
+      for (const [app, from, allowed] of [
+        [api, origin, '*'],
+        [api, undefined, undefined],
+        [listed, origin, origin],
+        [listed, 'https://evil.example', undefined],
+      ] as const) {
+        const refused = await app.app.inject({ url: path, headers: { ...(from && { origin: from }) } })
+        expect([refused.statusCode, refused.headers['access-control-allow-origin']]).toEqual([400, allowed])
+        expect(refused.headers['access-control-expose-headers'] ?? '').toMatch(allowed ? /X-Request-Id/ : /^$/)
+      }
+    }
+  })
+
+  test('reads that its headers are too large, unless origins are listed: its own is not known then', async () => {
+    for (const [app, allowed] of [
+      [api, '*'],
+      [listed, null],
+    ] as const) {
+      const refused = await fetch(`${await app.listen()}/api/projects`, { headers: { origin, x: 'x'.repeat(20_000) } })
+      expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([431, allowed])
+      expect(refused.headers.get('access-control-expose-headers') ?? '').toMatch(allowed ? /X-Request-Id/ : /^$/)
+      expect(await refused.json()).toMatchObject({ code: 'headers_too_large' })
+    }
+  })
+
   test('reads a stream', async () => {
     const aborted = new AbortController()
     await api.listen()
