@@ -1,4 +1,5 @@
 // `berth cancel`, `redeploy` and `deploy --ref`, what a pin says in each command, and which log is shown.
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Command } from 'commander'
@@ -157,6 +158,16 @@ describe('the tree of commands', () => {
     const dns = ['ls', 'set', 'rm', 'import', 'export', 'dnssec'].map((name) => `dns ${name}`)
     const tickets = ['ls', 'open', 'show', 'reply'].map((name) => `tickets ${name}`)
     expect(without.map(nameOf).sort()).toEqual([...named, ...ofAccount, ...dns, ...tickets].sort())
+  })
+
+  test('is typed in the session of docs/cli.md, as are a new project without a question and a pin that holds', async () => {
+    const [, session = ''] = (await readFile('docs/cli.md', 'utf8')).split('<!-- session')
+    const typed = session.split('\n').filter((line) => line.startsWith('$ berth '))
+    const isTyped = (words: string) => typed.some((line) => `${line} `.startsWith(`$ berth ${words} `))
+    const named = leaves.map((leaf) => nameOf(leaf).replace(/^settings ls$/, 'settings'))
+    expect(named.filter((name) => !isTyped(name))).toEqual([])
+    expect(session).toMatch(/^\$ berth deploy .*--yes\nCreated project /m)
+    expect(session).toMatch(/^\$ berth deploy .*--prod; echo .*\n([^$].*\n)+exit code 8$/m)
   })
 
   test('is completed in every shell', async () => {

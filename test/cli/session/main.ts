@@ -1,5 +1,6 @@
 // `npm run docs:cli`: types every command into a terminal of 100 columns, and writes what came into docs/cli.md.
 import { execFileSync, spawn } from 'node:child_process'
+import { createHmac, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -84,15 +85,41 @@ async function meanwhile(waiting: string, expected: { ready?: RegExp; until: Reg
   shown.push(await ended)
 }
 
+const git = (...args: string[]) => {
+  const author = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com']
+  return execFileSync('git', [...author, ...args], { cwd: join(home, 'site'), encoding: 'utf8' }).trim()
+}
+const repositoryOf = (name: string) => join(world.directory, `data/repos/ada/${name}.git`)
+
 /** A repository of the platform's own folder of these. */
 async function makeRepository(name: string): Promise<void> {
-  const bare = join(world.directory, `data/repos/ada/${name}.git`)
-  await mkdir(bare, { recursive: true })
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: join(home, 'site') })
+  await mkdir(repositoryOf(name), { recursive: true })
   git('init', '-q', '-b', 'main')
   git('add', 'index.html', 'style.css')
-  git('-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', 'commit', '-q', '-m', 'first')
-  git('clone', '-q', '--bare', '.', bare)
+  git('commit', '-q', '-m', 'first')
+  git('clone', '-q', '--bare', '.', repositoryOf(name))
+}
+
+/** Tells of a pull request from a fork, as GitHub does. */
+async function openPullRequest(name: string, title: string): Promise<void> {
+  git('commit', '-q', '--allow-empty', '-m', title)
+  git('push', '-q', repositoryOf(name), 'HEAD:refs/pull/7/head')
+  const hook = (await (await world.call('POST', `/api/projects/${name}/hook`)).json()) as {
+    url: string
+    secret: string
+  }
+  const head = { ref: 'greeting', sha: git('rev-parse', 'HEAD'), repo: { full_name: `eve/${name}` } }
+  const request = { number: 7, title, updated_at: new Date().toISOString(), head }
+  const repository = { full_name: `ada/${name}` }
+  const body = JSON.stringify({ action: 'opened', number: 7, pull_request: request, repository })
+  const headers = {
+    'content-type': 'application/json',
+    'x-github-event': 'pull_request',
+    'x-github-delivery': randomUUID(),
+    'x-hub-signature-256': `sha256=${createHmac('sha256', hook.secret).update(body).digest('hex')}`,
+  }
+  const answer = await fetch(hook.url, { method: 'POST', headers, body })
+  if (!answer.ok) throw new Error(`The pull request was not taken: ${await answer.text()}`)
 }
 
 try {
@@ -102,6 +129,8 @@ try {
   await writeFile(join(home, 'site/.env'), 'SECRET=1\n')
   await mkdir(join(home, 'blog'))
   await writeFile(join(home, 'blog/index.html'), '<h1>Blog</h1>\n')
+  await mkdir(join(home, 'landing'))
+  await writeFile(join(home, 'landing/index.html'), '<h1>Landing</h1>\n')
   await writeFile(join(home, 'example.zone'), '@ MX 10 mail.example.com.\nmail A 192.0.2.25\nwww CNAME example.com.\n')
   await writeFile(join(home, 'berth'), await (await fetch(`${world.url}/cli`)).text())
   const approve = await createApproval(world)
@@ -115,6 +144,7 @@ try {
   await approved
   await show('berth whoami')
   await show('berth deploy blog --prebuilt', { answers: [[/\[Y\/n\]/, '']] })
+  await show('berth deploy landing --prebuilt --yes')
   await show('berth projects create site --framework static')
   await show('berth link site')
   const first = await show('berth deploy site --prebuilt --prod')
@@ -128,7 +158,7 @@ try {
   await show('berth rollback')
   await show('berth logs')
   await show(`berth logs ${preview}`)
-  await show('berth deploy site --prebuilt --prod', { code: 8 })
+  await show('berth deploy site --prebuilt --prod; echo "exit code $?"')
   await show('berth projects ls')
   await show(`berth promote ${preview}`)
   await show(`berth promote ${id} --pin`)
@@ -163,11 +193,17 @@ try {
   const hooks = await show('berth hooks ls -p shop')
   await show('berth logs -f -p shop')
   await show('berth deploy --ref main --prod -p shop')
-  await show('berth redeploy -p shop')
+  const redeployed = await show('berth redeploy -p shop')
+  await show(`berth promote ${/Ready: (dpl_\w+)/.exec(redeployed)![1]} -p shop`)
+  await show('berth rollback -p shop')
   await show("berth settings set buildCommand='sleep 300' outputDirectory=. -p shop")
   await show('berth deploy --ref main --no-wait -p shop')
   await show('berth cancel -p shop')
   await show('berth settings unset buildCommand outputDirectory -p shop')
+  await openPullRequest('shop', 'Greet everyone')
+  await show('berth pull-requests -p shop')
+  const building = await show('berth approve 7 -p shop', { answers: [[/\[y\/N\]/, 'y']] })
+  await show(`berth logs -f ${/dpl_\w+/.exec(building)![0]} -p shop`)
   await show(`berth hooks rm ${/dhk_\w+/.exec(hooks)![0]} -p shop`, { answers: [[/\[y\/N\]/, 'y']] })
   const crons = JSON.stringify({ settings: { crons: [{ path: '/', schedule: '0 6 * * *' }] } })
   await show(`berth api /projects/shop -X PATCH -d '${crons}' > /dev/null`)
