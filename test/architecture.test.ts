@@ -42,12 +42,30 @@ const arrows: Record<string, string[]> = {
 
 const top = (path: string) => path.split('/')[1]!
 
+/** The nouns of the services, lowest first: each knows only those before it. */
+const nouns = [
+  ...['idempotency', 'limits', 'secrets', 'identity', 'names', 'events', 'quotas', 'tokens', 'accounts', 'webhooks'],
+  ...['takedowns', 'projects', 'instances', 'uploads', 'deployments', 'production'],
+  ...['domains', 'dns', 'verification', 'certificates', 'internal-ca'],
+  ...['traffic', 'crons', 'pushes', 'people', 'tickets', 'mail', 'search', 'oidc'],
+  ...['backups', 'nodes', 'figures', 'jobs', 'suspension'],
+]
+
 describe('arrows run one way', () => {
   test('between the top folders', () => {
     const breaks = ({ from, to }: Import) =>
       to.startsWith('src/') && top(from) !== top(to) && !arrows[top(from)]?.includes(top(to))
     expect(offenders(breaks)).toEqual([])
     expect(Object.keys(arrows).sort()).toEqual([...new Set(files.map(top))].sort())
+  })
+
+  test('between the nouns of the services', () => {
+    const noun = (path: string) => path.split('/')[2]!
+    const breaks = ({ from, to }: Import) =>
+      within(from, 'services') && within(to, 'services') && nouns.indexOf(noun(to)) > nouns.indexOf(noun(from))
+    expect(offenders(breaks)).toEqual([])
+    const found = files.filter((file) => within(file, 'services')).map(noun)
+    expect([...nouns].sort()).toEqual([...new Set(found)].sort())
   })
 
   test('only platform and services know Prisma, only the API knows Fastify', () => {

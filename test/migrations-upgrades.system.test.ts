@@ -7,7 +7,7 @@ import { newId } from '../src/platform/ids.ts'
 import { readUsage } from '../src/services/accounts/usage.ts'
 import { adoptNameservers } from '../src/services/domains/nameservers.ts'
 import { eventsAfter, positionOf } from '../src/services/events/events.ts'
-import type { Actor } from '../src/services/tokens/actor.ts'
+import type { Actor } from '../src/services/identity/actor.ts'
 import { postgresUrl } from './helpers/database.ts'
 import { until } from './helpers/until.ts'
 

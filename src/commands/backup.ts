@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config.ts'
-import { openArtifacts } from '../platform/open-artifacts.ts'
+import { openArtifacts } from '../platform/storage/open-artifacts.ts'
 import { readSecretsKey } from '../roles/first-start.ts'
 import { openPostgres, refuseHalfRestored } from '../roles/storage.ts'
 import { writeBackup } from '../services/backups/backup.ts'

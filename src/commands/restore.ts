@@ -5,7 +5,7 @@ import { applyMigration, createMigrationTable, lockMigrations, readMigrationFile
 import type { Config } from '../config.ts'
 import { connectAlone } from '../platform/database.ts'
 import { syncPath } from '../platform/durable.ts'
-import { openArtifacts } from '../platform/open-artifacts.ts'
+import { openArtifacts } from '../platform/storage/open-artifacts.ts'
 import { makeDataDirectory, writePrivately } from '../roles/first-start.ts'
 import { openPostgres, restoreMark } from '../roles/storage.ts'
 import { checkArchive, type Migrations, refuseFilledDatabase, restoreArchive } from '../services/backups/restore.ts'

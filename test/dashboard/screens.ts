@@ -2,7 +2,7 @@
 import { newId } from '../../src/platform/ids.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
-import type { Actor } from '../../src/services/tokens/actor.ts'
+import type { Actor } from '../../src/services/identity/actor.ts'
 import type { TestApi } from '../helpers/api.ts'
 
 /** Ids of what was made, for addresses. */

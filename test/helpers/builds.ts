@@ -2,7 +2,7 @@
 import { takeBuild } from '../../src/jobs/statements.ts'
 import type { Db } from '../../src/platform/database.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
-import type { Actor } from '../../src/services/tokens/actor.ts'
+import type { Actor } from '../../src/services/identity/actor.ts'
 import type { TestApi } from './api.ts'
 
 export type Tenant = {

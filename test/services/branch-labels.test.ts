@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ownNames } from '../../src/platform/own-names.ts'
 import { setCommit } from '../../src/services/deployments/builds.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
+import type { Actor } from '../../src/services/identity/actor.ts'
 import { branchLabels, readYielded } from '../../src/services/projects/labels.ts'
-import type { Actor } from '../../src/services/tokens/actor.ts'
 import { sharedApi, type TestApi } from '../helpers/api.ts'
 
 let api: TestApi

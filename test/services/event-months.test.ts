@@ -5,7 +5,7 @@ import { newId } from '../../src/platform/ids.ts'
 import { positionOf } from '../../src/services/events/events.ts'
 import { filterOf, listEvents } from '../../src/services/events/list.ts'
 import { keepEventMonths } from '../../src/services/events/months.ts'
-import type { Actor } from '../../src/services/tokens/actor.ts'
+import type { Actor } from '../../src/services/identity/actor.ts'
 import { createDatabase } from '../helpers/database.ts'
 
 type Made = Awaited<ReturnType<typeof createDatabase>>

@@ -15,7 +15,7 @@ import {
   positionOf,
 } from '../../src/services/events/events.ts'
 import { listEvents } from '../../src/services/events/list.ts'
-import type { Actor } from '../../src/services/tokens/actor.ts'
+import type { Actor } from '../../src/services/identity/actor.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Token } from '../../src/generated/client.ts'
 import { tokenScopes } from '../../src/schemas/tokens.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
-import { allows, type Scope } from '../../src/services/tokens/actor.ts'
+import { allows, type Scope } from '../../src/services/identity/actor.ts'
 import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { valuesToTry } from '../helpers/seed.ts'
 

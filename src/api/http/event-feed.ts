@@ -13,7 +13,7 @@ import {
   positionOf,
   reads,
 } from '../../services/events/events.ts'
-import type { Actor } from '../../services/tokens/actor.ts'
+import type { Actor } from '../../services/identity/actor.ts'
 import { type EventStream, frameOf } from './sse.ts'
 
 export type EventFeed = {

@@ -2,7 +2,7 @@
 
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { type Actor, changesTokens, rightsOf } from '../../services/tokens/actor.ts'
+import { type Actor, changesTokens, rightsOf } from '../../services/identity/actor.ts'
 import { liveTokens } from '../../services/tokens/tokens.ts'
 
 /**

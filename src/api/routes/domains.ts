@@ -11,7 +11,7 @@ import {
   requestVerification,
   showDomain,
 } from '../../services/domains/domains.ts'
-import { nameInPath } from '../../services/domains/names.ts'
+import { nameInPath } from '../../services/names/domain-names.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

@@ -17,6 +17,7 @@ import {
   MemberQuery,
   MemberRoles,
 } from '../../schemas/people.ts'
+import type { Actor } from '../../services/identity/actor.ts'
 import {
   createInvitation,
   deleteInvitation,
@@ -25,7 +26,6 @@ import {
 } from '../../services/people/invitations.ts'
 import { changeMember, findMember, listMembers, projectsOf, removeMember } from '../../services/people/members.ts'
 import { listRoles } from '../../services/people/roles.ts'
-import type { Actor } from '../../services/tokens/actor.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

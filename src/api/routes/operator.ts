@@ -22,7 +22,7 @@ import {
   TicketQuery,
 } from '../../schemas/tickets.ts'
 import { findAccount, listAccounts, openAccount, viewAccount } from '../../services/accounts/accounts.ts'
-import { changeAccount, checkSuspension } from '../../services/accounts/suspension.ts'
+import { changeAccount, checkSuspension } from '../../services/suspension/suspension.ts'
 import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
 import { asSupport, getTicket, listMessages, listTickets } from '../../services/tickets/tickets.ts'
 import { deprecatedToken, withoutSecret } from '../http/deprecation.ts'

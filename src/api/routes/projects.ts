@@ -1,5 +1,6 @@
 // /projects: list, create, read, change, delete, and the build-time variables.
 
+import { createPasswordHasher } from '../../platform/password-hash.ts'
 import { Named } from '../../schemas/common.ts'
 import {
   ChangeProject,
@@ -15,7 +16,6 @@ import {
   VariableTarget,
   VariableValues,
 } from '../../schemas/projects.ts'
-import { createPasswordHasher } from '../../services/people/password-hash.ts'
 import { hashPreviewPassword } from '../../services/projects/previews.ts'
 import {
   changeProject,

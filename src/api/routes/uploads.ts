@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify'
 import { Fault, type FieldCode } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
 import { Upload, UploadArchive, UploadContent, UploadParams, Uploads } from '../../schemas/uploads.ts'
-import type { Actor } from '../../services/tokens/actor.ts'
+import type { Actor } from '../../services/identity/actor.ts'
 import { readBatch } from '../../services/uploads/batch.ts'
 import { openReceiver, type Piece } from '../../services/uploads/receiver.ts'
 import {

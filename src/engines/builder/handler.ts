@@ -11,7 +11,6 @@ import { removeTree } from '../../platform/remove-tree.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { inSpan } from '../../platform/tracing.ts'
 import { SandboxLost } from '../../sandbox/sandbox.ts'
-import { quotaFault } from '../../services/accounts/quotas.ts'
 import {
   type Build,
   findBuild,
@@ -24,6 +23,7 @@ import { describeStart, exceededMinutes, startBuild } from '../../services/deplo
 import { finishDeployment, type Outcome, suspended, type Told } from '../../services/deployments/states.ts'
 import { supersedeBy } from '../../services/deployments/superseding.ts'
 import { openAccess } from '../../services/projects/repository-access.ts'
+import { quotaFault } from '../../services/quotas/quotas.ts'
 import { buildDirectory, runBuild } from './build.ts'
 import { viewDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'

@@ -7,8 +7,8 @@ import { Fault } from '../../platform/errors.ts'
 import { isPublicAddress } from '../../platform/public-address.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { recordsAllowed } from '../../services/dns/record-limits.ts'
+import type { ZoneWork } from '../../services/dns/thread/zone-work.ts'
 import { type Followed, type Look, noteLook, readFollowed } from '../../services/dns/zone-primaries.ts'
-import type { ZoneWork } from '../../services/dns/zone-work.ts'
 import { askSoa, type Failure, type Soa, transferZone, type Version } from './primary.ts'
 
 export type FollowOptions = {

@@ -7,7 +7,7 @@ import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { NewAccount, OperatorAccount } from '../../schemas/operator.ts'
 import { append } from '../events/events.ts'
-import { type Actor, actorName, type Scope } from '../tokens/actor.ts'
+import { type Actor, actorName, type Scope } from '../identity/actor.ts'
 import { insertToken } from '../tokens/tokens.ts'
 
 export type AccountView = Static<typeof OperatorAccount>

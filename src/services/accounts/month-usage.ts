@@ -1,9 +1,9 @@
 // What an account used, by month.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database.ts'
+import { readTime, refuseTime } from '../../platform/query-times.ts'
 import type { AccountUsage } from '../../schemas/account.ts'
-import type { Actor } from '../tokens/actor.ts'
-import { refuseTime, timeOf } from '../traffic/ranges.ts'
+import type { Actor } from '../identity/actor.ts'
 import { noteStored } from './statements.ts'
 
 const defaultMonths = 12
@@ -20,8 +20,8 @@ export async function readMonths(
   { accountId }: Actor,
   { from, to }: { from?: string; to?: string },
 ): Promise<Static<typeof AccountUsage>> {
-  const end = monthAt(to === undefined ? Date.now() : timeOf('to', to) - 1) + 1
-  const start = from === undefined ? end - defaultMonths : monthAt(timeOf('from', from))
+  const end = monthAt(to === undefined ? Date.now() : readTime('to', to) - 1) + 1
+  const start = from === undefined ? end - defaultMonths : monthAt(readTime('from', from))
   if (start >= end) refuseTime('from', 'must be before `to`')
   if (end - start > mostMonths) refuseTime('from', `is more than ${mostMonths} months before \`to\``)
   const month = { gte: startOf(start), lt: startOf(end) }

@@ -6,9 +6,10 @@ import { Fault } from '../../platform/errors.ts'
 import type { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
 import { type Limits, withinCeilings } from '../../schemas/quotas.ts'
 import { append } from '../events/events.ts'
-import { type Actor, actorName } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../identity/actor.ts'
+import { lockAccount } from '../identity/statements.ts'
 import { readShare } from './share.ts'
-import { lockAccount, readMonthUsage } from './statements.ts'
+import { readMonthUsage } from './statements.ts'
 
 export type LimitsView = Static<typeof AccountLimits>
 export type UsageView = LimitsView['usage']

@@ -4,8 +4,8 @@ import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { generatedRecords } from '../dns/zones.ts'
 import type { CertificateView, DomainView } from '../domains/domains.ts'
-import { hostOf, isWildcard, parentsOf } from '../domains/names.ts'
 import { changeSsl, noteCertificate } from '../domains/states.ts'
+import { hostOf, isWildcard, parentsOf } from '../names/domain-names.ts'
 import { isWarningDue } from './expiry-warnings.ts'
 import {
   addCertificate,

@@ -5,9 +5,9 @@ import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { CronRun as CronRunSchema, Cron as CronSchema } from '../../schemas/crons.ts'
+import type { Actor } from '../identity/actor.ts'
+import { type CronSetting, lineOfCron } from '../projects/crons.ts'
 import { findProject } from '../projects/projects.ts'
-import type { Actor } from '../tokens/actor.ts'
-import { type CronSetting, lineOfCron } from './settings.ts'
 
 export type CronView = Static<typeof CronSchema>
 export type CronRunView = Static<typeof CronRunSchema>

@@ -4,7 +4,7 @@ import { enqueue } from '../../jobs/queue.ts'
 import type { Db } from '../../platform/database.ts'
 import { repositoryName } from '../../platform/repository-address.ts'
 import type { deploymentStates } from '../../schemas/deployments.ts'
-import type { PushHookView } from '../pushes/push-hooks.ts'
+import type { statusProviders } from '../../schemas/push-hooks.ts'
 
 /** Queues the status job of a deployment that changed, if its project posts commit statuses. */
 export async function queueStatus(db: Db, { id, projectId }: { id: string; projectId: string }): Promise<void> {
@@ -36,7 +36,7 @@ export type DueStatus = Pick<Project, 'repo'> &
     /** The name of the project. */
     project: string
     state: (typeof deploymentStates)[number]
-    provider: NonNullable<PushHookView['commitStatus']>['provider']
+    provider: (typeof statusProviders)[number]
     apiUrl: string
     /** Sealed. */
     token: Uint8Array<ArrayBuffer>

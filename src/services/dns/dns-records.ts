@@ -11,11 +11,11 @@ import { invalidFields, refuseFields, type Sound } from '../../platform/fields.t
 import { newId } from '../../platform/ids.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { DnsRecordQuery, DnsRecord as DnsRecordSchema, PlannedDnsRecord } from '../../schemas/dns-records.ts'
-import { isWildcard, nameInPath } from '../domains/names.ts'
 import { eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
-import { inProjectsOf } from '../projects/projects.ts'
-import type { Actor } from '../tokens/actor.ts'
+import type { Actor } from '../identity/actor.ts'
+import { inProjectsOf } from '../identity/visible-projects.ts'
+import { isWildcard, nameInPath } from '../names/domain-names.ts'
 import { setRefusal } from './record-limits.ts'
 import {
   draftErrors,

@@ -6,7 +6,7 @@ import { invalidFields, refuseFields, type Sound } from '../../platform/fields.t
 import { JsonText } from '../../platform/statement.ts'
 import type { ChangeDnsRecord } from '../../schemas/dns-records.ts'
 import { eventOf, type NewEvent, numbered } from '../events/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import type { Actor } from '../identity/actor.ts'
 import {
   type DnsRecordView,
   findZone,

@@ -4,7 +4,7 @@ import type { Static } from '@sinclair/typebox'
 import { type Database, type Db, inTransaction } from '../../platform/database.ts'
 import type { lagReasons, probeErrors, SecondaryLag, SecondaryStatus } from '../../schemas/secondaries.ts'
 import { append } from '../events/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import type { Actor } from '../identity/actor.ts'
 import type { Zone } from './dns-records.ts'
 import { seesWholeZone } from './within-parts.ts'
 

@@ -1,8 +1,8 @@
 // Keeps tokens and keys that are narrowed to parts of zones within them.
 import type { Prisma } from '../../generated/client.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Actor } from '../tokens/actor.ts'
-import { hasRecord, isWhole, type ZonePart } from '../tokens/zone-parts.ts'
+import type { Actor } from '../identity/actor.ts'
+import { hasRecord, isWhole, type ZonePart } from '../identity/zone-parts.ts'
 
 type Placed = { name: string; type: string }
 

@@ -5,8 +5,10 @@ import { Fault, invalidField } from '../../platform/errors.ts'
 import { type Sound, together } from '../../platform/fields.ts'
 import type { ChangeDomain, CreateDomain } from '../../schemas/domains.ts'
 import { append, eventOf } from '../events/events.ts'
-import { checkProjectField, findProjectToChange, inProjectsOf } from '../projects/projects.ts'
-import type { Actor } from '../tokens/actor.ts'
+import type { Actor } from '../identity/actor.ts'
+import { inProjectsOf } from '../identity/visible-projects.ts'
+import { isWildcard, nameInPath, type PlatformNames, readName } from '../names/domain-names.ts'
+import { checkProjectField, findProjectToChange } from '../projects/projects.ts'
 import {
   checkDomain,
   createDomain,
@@ -19,7 +21,6 @@ import {
   viewDomain,
   withNames,
 } from './domains.ts'
-import { isWildcard, nameInPath, type PlatformNames, readName } from './names.ts'
 import { lockDomain } from './statements.ts'
 
 type Input = Static<typeof ChangeDomain>

@@ -3,8 +3,8 @@ import type { Domain, Prisma } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { append, type EventType } from '../events/events.ts'
+import { hostOf, parentsOf } from '../names/domain-names.ts'
 import { type CertificateView, type DomainView, type ViewOptions, viewDomain, withNames } from './domains.ts'
-import { hostOf, parentsOf } from './names.ts'
 import { checkNamesBelow, checkNamesWithReason, lockHost } from './statements.ts'
 
 type Ssl = DomainView['ssl']

@@ -2,7 +2,7 @@
 // are in no row and no event.
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { hashToken, type Vault } from '../../platform/secrets.ts'
-import { lockAccount } from '../accounts/statements.ts'
+import { lockAccount } from '../identity/statements.ts'
 import { proofCode } from '../people/address-proofs.ts'
 import type { MailEvent } from './occasions.ts'
 import { queueSending } from './outbox.ts'

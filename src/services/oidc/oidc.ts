@@ -10,9 +10,9 @@ import { type Claims, idOf, issuerRefusal, type ReadToken } from '../../platform
 import type { Urls } from '../../platform/urls.ts'
 import type { ExchangedToken, OidcTrust as OidcTrustSchema, PutOidcTrust } from '../../schemas/oidc.ts'
 import { append, eventOf } from '../events/events.ts'
+import { type Actor, allows } from '../identity/actor.ts'
 import { withKey } from '../projects/names.ts'
 import { findProject, findProjectToChange, viewProject } from '../projects/projects.ts'
-import { type Actor, allows } from '../tokens/actor.ts'
 import { requireScopes } from '../tokens/lineage.ts'
 import { insertToken, viewToken, withNames } from '../tokens/tokens.ts'
 

@@ -2,8 +2,8 @@
 import type { Account, Membership } from '../../generated/client.ts'
 import { type Db, inTransaction, violation } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import { lockAccount } from '../accounts/statements.ts'
-import type { Scope } from '../tokens/actor.ts'
+import type { Scope } from '../identity/actor.ts'
+import { lockAccount } from '../identity/statements.ts'
 import { insertToken, withNames } from '../tokens/tokens.ts'
 import type { SessionWithUser } from './sessions.ts'
 

@@ -1,8 +1,8 @@
 // What the operator of the machine does by hand: people, their accounts, and a link that signs them in.
 import type { Account, User } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { lockAccount } from '../accounts/statements.ts'
 import { append, eventOf } from '../events/events.ts'
+import { lockAccount } from '../identity/statements.ts'
 import { narrowDescendants } from '../tokens/narrowing.ts'
 import { createLink } from './links.ts'
 import { addMember, findMembership, viewMember } from './memberships.ts'

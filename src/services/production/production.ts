@@ -5,8 +5,8 @@ import { Fault } from '../../platform/errors.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { ProductionEntry } from '../../schemas/production.ts'
 import { findDeployment } from '../deployments/deployments.ts'
+import type { Actor } from '../identity/actor.ts'
 import { findProject } from '../projects/projects.ts'
-import type { Actor } from '../tokens/actor.ts'
 import { selectWaitedFor } from './statements.ts'
 
 type ProductionView = Static<typeof ProductionEntry>

@@ -4,9 +4,9 @@ import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { type DeploymentView, findDeploymentToChange, viewDeployment } from '../deployments/deployments.ts'
 import { append, eventOf } from '../events/events.ts'
+import { type Actor, actorName } from '../identity/actor.ts'
+import { findBefore, findServed, type MoveReason, noteMove } from '../projects/production-history.ts'
 import { findProjectToChange, type ProjectView, showProject, viewProject } from '../projects/projects.ts'
-import { type Actor, actorName } from '../tokens/actor.ts'
-import { findBefore, findServed, type MoveReason, noteMove } from './history.ts'
 
 /** `beforeId`: what a rollback from there goes to; default: what serves production until now. */
 type Promotion = { id: string; pin?: boolean | undefined; reason?: MoveReason; beforeId?: string | null }

@@ -1,9 +1,7 @@
-// The history of production, and the edges that have followed it, in SQL.
+// The edges that have followed production, in SQL.
 import { isFree, leaseEnd } from '../../platform/lease.ts'
 import { int4, int8, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
 
-// How many entries a project keeps.
-const longestHistory = 1_000
 // A lease that ended so long ago is nobody's any more.
 const forgottenAfter = `interval '10 minutes'`
 
@@ -12,34 +10,6 @@ const isLive = (edge: string) => `NOT ${isFree(`${edge}.leased_until`)}`
 const isSwitched = (entry: string) => `NOT EXISTS (
   SELECT 1 FROM edge e WHERE ${isLive('e')} AND NOT EXISTS (
     SELECT 1 FROM edge_switch s WHERE s.production_id = ${entry}.id AND s.edge_id = e.id))`
-
-/** What a rollback goes to: the first deployment along the chain of entries that still exists and is not the present one. */
-export const selectBefore = statement('production.before', {
-  reason: 'not in Prisma',
-  in: { projectId: text() },
-  out: { deploymentId: text(), beforeId: int8() },
-  sql: (p) => `
-    WITH RECURSIVE chain AS (
-      SELECT id, deployment_id, before_id, 1 AS step FROM production WHERE project_id = ${p.projectId} AND until IS NULL
-      UNION ALL
-      SELECT b.id, b.deployment_id, b.before_id, chain.step + 1 FROM chain JOIN production b ON b.id = chain.before_id
-      WHERE chain.step <= ${longestHistory})
-    SELECT chain.deployment_id AS "deploymentId", COALESCE(chain.before_id, 0) AS "beforeId"
-    FROM chain JOIN deployment d ON d.id = chain.deployment_id AND d.state = 'READY'
-    WHERE chain.deployment_id <> (SELECT deployment_id FROM chain WHERE step = 1)
-    ORDER BY chain.step LIMIT 1`,
-})
-
-/** Removes the oldest entries of a project. */
-export const trimHistory = statement('production.trim', {
-  reason: 'not in Prisma',
-  in: { projectId: text() },
-  out: { id: int8() },
-  sql: (p) => `
-    DELETE FROM production WHERE project_id = ${p.projectId} AND id <= (
-      SELECT id FROM production WHERE project_id = ${p.projectId} ORDER BY id DESC OFFSET ${longestHistory} LIMIT 1)
-    RETURNING id`,
-})
 
 /** Names of the live edges that have not switched to what is production of the project. */
 export const selectWaitedFor = statement('production.waitedFor', {

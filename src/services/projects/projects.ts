@@ -9,11 +9,12 @@ import { containing, type PageOf, type PageRequest, pageOf } from '../../platfor
 import type { AddressRules } from '../../platform/repository-address.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../../schemas/projects.ts'
-import { writeCrons } from '../crons/settings.ts'
 import { append, eventOf } from '../events/events.ts'
+import { type Actor, actorName } from '../identity/actor.ts'
+import { projectsOf } from '../identity/visible-projects.ts'
 import { endMootTakedowns } from '../takedowns/ending.ts'
 import { findNotice } from '../takedowns/standing.ts'
-import { type Actor, actorName } from '../tokens/actor.ts'
+import { writeCrons } from './crons.ts'
 import { isReserved, productionLabels } from './labels.ts'
 import { formerlyNamed, isProjectId, refuseTakenName, renaming, takenName, withKey } from './names.ts'
 import { type Hashed, previewChange } from './previews.ts'
@@ -29,16 +30,6 @@ import {
 import { claimLabel, listProjectRows, lockProject } from './statements.ts'
 
 export type ProjectView = Static<typeof ProjectSchema>
-
-/** The condition that a project is the actor's. Combine it with other conditions by `AND`: both may name the id. */
-export function projectsOf({ accountId, projectIds }: Actor) {
-  return projectIds ? { accountId, id: { in: [...projectIds] } } : { accountId }
-}
-
-/** The condition that a row belongs to a project of the actor. */
-export function inProjectsOf({ accountId, projectIds }: Actor) {
-  return projectIds ? { accountId, projectId: { in: [...projectIds] } } : { accountId }
-}
 
 type Shown = 'createdAt' | 'updatedAt' | 'pinnedDeploymentId' | 'defaultBranch'
 

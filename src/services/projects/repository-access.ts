@@ -12,7 +12,7 @@ import { isHostKey, knownHostKeys, newDeployKey } from '../../platform/ssh-keys.
 import type { Urls } from '../../platform/urls.ts'
 import type { RepositoryAccess as AccessSchema, PutRepositoryAccess } from '../../schemas/repository-access.ts'
 import { append, eventOf } from '../events/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import type { Actor } from '../identity/actor.ts'
 import { findProject, findProjectToChange, viewProject } from './projects.ts'
 
 export type AccessView = Static<typeof AccessSchema>

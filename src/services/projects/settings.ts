@@ -8,7 +8,7 @@ import { isRefName } from '../../platform/repositories.ts'
 import { type AddressRules, addressRefusal } from '../../platform/repository-address.ts'
 import type { ChangeProjectSettings, ProjectSettings } from '../../schemas/project-settings.ts'
 import type { ChangeProject, Project as ProjectSchema } from '../../schemas/projects.ts'
-import { cronErrors, cronOfLine, lineOfCron } from '../crons/settings.ts'
+import { cronErrors, cronOfLine, lineOfCron } from './crons.ts'
 
 export type Settings = Static<typeof ProjectSettings>
 

@@ -5,10 +5,10 @@ import type { Project, Push } from '../../generated/client.ts'
 import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { PushResult as PushResultSchema } from '../../schemas/push-hooks.ts'
-import { quotaFault } from '../accounts/quotas.ts'
 import type { DeploymentView } from '../deployments/deployments.ts'
+import type { Actor } from '../identity/actor.ts'
 import { findProject } from '../projects/projects.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { quotaFault } from '../quotas/quotas.ts'
 import { lockHook, shareProject } from './statements.ts'
 
 export type PushResult = Static<typeof PushResultSchema>

@@ -14,11 +14,11 @@ import type {
   DeployHook as DeployHookSchema,
   DeployHookWithUrl,
 } from '../../schemas/deploy-hooks.ts'
-import { checkQuota } from '../accounts/quotas.ts'
 import { createDeployment } from '../deployments/deployments.ts'
 import { type PlanOptions, planDeployment } from '../deployments/plans.ts'
+import type { Actor } from '../identity/actor.ts'
 import { findProject, findProjectToChange } from '../projects/projects.ts'
-import type { Actor } from '../tokens/actor.ts'
+import { checkQuota } from '../quotas/quotas.ts'
 import { startedDetail } from './deliveries.ts'
 import { logChange, newHookSecret } from './push-hooks.ts'
 import { lockDeployHooks, shareProject } from './statements.ts'

@@ -10,8 +10,8 @@ import type { PullRequest as PullRequestSchema } from '../../schemas/pull-reques
 import { createDeployment } from '../deployments/deployments.ts'
 import { supersede } from '../deployments/superseding.ts'
 import { append, eventOf } from '../events/events.ts'
+import { type Actor, actorName } from '../identity/actor.ts'
 import { findProject } from '../projects/projects.ts'
-import { type Actor, actorName } from '../tokens/actor.ts'
 import { lockPullRequest, shareProject } from './statements.ts'
 
 export type PullRequestView = Static<typeof PullRequestSchema>

@@ -12,8 +12,8 @@ import type {
   PushHookWithSecret as WithSecretSchema,
 } from '../../schemas/push-hooks.ts'
 import { append, eventOf } from '../events/events.ts'
+import type { Actor } from '../identity/actor.ts'
 import { findProject, findProjectToChange, viewProject } from '../projects/projects.ts'
-import type { Actor } from '../tokens/actor.ts'
 import { type TargetRules, targetRefusal } from '../webhooks/targets.ts'
 import { lockHook } from './statements.ts'
 

@@ -8,9 +8,10 @@ import { type SearchQuery, type SearchResults, searchedKinds } from '../../schem
 import { type DeploymentView, rowOf, viewDeployment, withProject } from '../deployments/deployments.ts'
 import { listDeployments } from '../deployments/list.ts'
 import { type DomainView, listDomains } from '../domains/domains.ts'
-import { inProjectsOf, listProjects, type ProjectView, projectsOf, viewProject } from '../projects/projects.ts'
+import { type Actor, allows } from '../identity/actor.ts'
+import { inProjectsOf, projectsOf } from '../identity/visible-projects.ts'
+import { listProjects, type ProjectView, viewProject } from '../projects/projects.ts'
 import { asCustomer, listTickets, type TicketView, viewTicket } from '../tickets/tickets.ts'
-import { type Actor, allows } from '../tokens/actor.ts'
 
 export type SearchDeps = { db: Db; urls: Urls; config: Pick<Config, 'nameservers'> }
 

@@ -5,7 +5,7 @@ import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import type { ChangeTicketAsSupport } from '../../schemas/operator.ts'
 import { append, type EventType, type NewEvent } from '../events/events.ts'
-import { actorName } from '../tokens/actor.ts'
+import { actorName } from '../identity/actor.ts'
 import { lockTicket } from './statements.ts'
 import {
   type Caller,

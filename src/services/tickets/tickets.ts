@@ -18,7 +18,7 @@ import {
 } from '../../schemas/tickets.ts'
 import { eventOf } from '../events/events.ts'
 import { eventValues } from '../events/statements.ts'
-import type { Actor } from '../tokens/actor.ts'
+import type { Actor } from '../identity/actor.ts'
 import { createTicketRows, ticketPage, ticketSearch } from './statements.ts'
 
 type TicketFilter = Pick<Static<typeof TicketQuery>, 'status' | 'priority' | 'search'>

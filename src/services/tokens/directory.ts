@@ -4,10 +4,10 @@ import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { inGroups, newSilence } from '../../platform/pool.ts'
 import { hashToken } from '../../platform/secrets.ts'
-import { changesTokens, type Scope } from './actor.ts'
+import { changesTokens, type Scope } from '../identity/actor.ts'
+import type { ZoneParts } from '../identity/zone-parts.ts'
 import { createLookUps } from './look-ups.ts'
 import { selectTokens, updateLastUses } from './statements.ts'
-import type { ZoneParts } from './zone-parts.ts'
 
 export type KnownToken = {
   id: string

@@ -3,10 +3,10 @@
 import type { Token } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { lockAccount } from '../accounts/statements.ts'
-import { type Actor, allows, type Scope } from './actor.ts'
+import { type Actor, allows, type Scope } from '../identity/actor.ts'
+import { lockAccount } from '../identity/statements.ts'
+import { isCovered, partsIn } from '../identity/zone-parts.ts'
 import { selectAncestors } from './statements.ts'
-import { isCovered, partsIn } from './zone-parts.ts'
 
 /** Like `readCaller`, with the account locked. Refuse what you can before: the lock is for changes. */
 export async function lockCaller(db: Db, actor: Actor): Promise<Token> {

@@ -8,12 +8,12 @@ import { badField, refuseFields, type Sound, together } from '../../platform/fie
 import { roleNames } from '../../schemas/people.ts'
 import type { ChangeToken } from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/events.ts'
-import type { Actor, Scope } from './actor.ts'
+import type { Actor, Scope } from '../identity/actor.ts'
+import { isCovered, partsIn, withinParts, type ZoneParts } from '../identity/zone-parts.ts'
 import { decideTwice, futureTime, grants, isLater, readCaller, requireRights, withRights } from './lineage.ts'
 import { selectDescendants, withdrawInvitations } from './statements.ts'
 import { resolveZones } from './token-zones.ts'
 import { findRow, findToken, resolveProjects, type TokenView, versionOf, viewToken, withNames } from './tokens.ts'
-import { isCovered, partsIn, withinParts, type ZoneParts } from './zone-parts.ts'
 
 type Input = Static<typeof ChangeToken>
 type Rights = Pick<Token, 'scopes' | 'projectIds' | 'expiresAt'> & { zoneParts: ZoneParts }

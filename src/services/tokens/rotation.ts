@@ -3,12 +3,12 @@ import type { Token } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import { append, eventOf } from '../events/events.ts'
-import type { Actor, Scope } from './actor.ts'
+import type { Actor, Scope } from '../identity/actor.ts'
+import { partsIn } from '../identity/zone-parts.ts'
 import { decideTwice, lineageOf, requireRights, requireTime, successionOf, withRights } from './lineage.ts'
 import { endLine } from './revocation.ts'
 import { selectLine } from './statements.ts'
 import { findRow, findToken, insertToken, newTokenId, type TokenWithSecret } from './tokens.ts'
-import { partsIn } from './zone-parts.ts'
 
 export type Rotation = { overlapSeconds: number; revokeChildren: boolean }
 

@@ -10,8 +10,8 @@ import {
   textArray,
   timestamptz,
 } from '../../platform/statement.ts'
-import type { Scope } from './actor.ts'
-import type { ZonePart } from './zone-parts.ts'
+import type { Scope } from '../identity/actor.ts'
+import type { ZonePart } from '../identity/zone-parts.ts'
 
 const zonePartsOut = optional(jsonb<readonly ZonePart[]>())
 

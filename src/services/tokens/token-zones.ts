@@ -8,8 +8,8 @@ import type { Db } from '../../platform/database.ts'
 import type { FieldError } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import type { TokenZone } from '../../schemas/tokens.ts'
-import type { Actor } from './actor.ts'
-import { partsIn, type ZonePart } from './zone-parts.ts'
+import type { Actor } from '../identity/actor.ts'
+import { partsIn, type ZonePart } from '../identity/zone-parts.ts'
 
 type ZoneView = Static<typeof TokenZone>
 

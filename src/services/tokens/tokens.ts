@@ -9,13 +9,13 @@ import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { hashToken, newToken } from '../../platform/secrets.ts'
 import type { CreateToken, Token as TokenSchema, TokenWithSecret as WithSecretSchema } from '../../schemas/tokens.ts'
-import { quotaFault } from '../accounts/quotas.ts'
 import { append, eventOf } from '../events/events.ts'
-import { type Actor, rightsOf, type Scope } from './actor.ts'
+import { type Actor, rightsOf, type Scope } from '../identity/actor.ts'
+import { isCovered, type ZoneParts } from '../identity/zone-parts.ts'
+import { quotaFault } from '../quotas/quotas.ts'
 import { decideTwice, expiryOf, lineageOf, readCaller, requireScopes, withRights } from './lineage.ts'
 import { deleteEndedTokens, forgetRevoked, selectLiveTokens } from './statements.ts'
 import { resolveZones, zoneViews } from './token-zones.ts'
-import { isCovered, type ZoneParts } from './zone-parts.ts'
 
 export type TokenView = Static<typeof TokenSchema>
 export type TokenWithSecret = Static<typeof WithSecretSchema>

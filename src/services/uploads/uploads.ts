@@ -5,9 +5,9 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { currentTrace } from '../../platform/tracing.ts'
 import type { Upload as UploadSchema } from '../../schemas/uploads.ts'
-import { limitOf, quotaFault } from '../accounts/quotas.ts'
-import { inProjectsOf } from '../projects/projects.ts'
-import type { Actor } from '../tokens/actor.ts'
+import type { Actor } from '../identity/actor.ts'
+import { inProjectsOf } from '../identity/visible-projects.ts'
+import { limitOf, quotaFault } from '../quotas/quotas.ts'
 import {
   arrive,
   bytesHeld,

@@ -17,7 +17,7 @@ import type {
 } from '../../schemas/webhooks.ts'
 import { matchesType } from '../events/event-types.ts'
 import { append, type EventType } from '../events/events.ts'
-import type { Actor } from '../tokens/actor.ts'
+import type { Actor } from '../identity/actor.ts'
 import { resetSending } from './sending.ts'
 import { lockWebhook } from './statements.ts'
 import { type TargetRules, targetRefusal } from './targets.ts'

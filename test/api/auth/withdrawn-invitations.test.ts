@@ -1,6 +1,6 @@
 // Invitations that somebody sent while they could: none lets anybody in once the sender could not send it any more.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { lockAccount } from '../../../src/services/accounts/statements.ts'
+import { lockAccount } from '../../../src/services/identity/statements.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
 import { until } from '../../helpers/until.ts'

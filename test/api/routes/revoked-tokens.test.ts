@@ -1,7 +1,7 @@
 // Revoked tokens stay for a while. Whoever creates and revokes tokens again and again leaves no more of them than the quota,
 // so that revoking the first one visits few rows.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { lockAccount } from '../../../src/services/accounts/statements.ts'
+import { lockAccount } from '../../../src/services/identity/statements.ts'
 import { revokeToken } from '../../../src/services/tokens/revocation.ts'
 import { rotateToken } from '../../../src/services/tokens/rotation.ts'
 import { selectLine } from '../../../src/services/tokens/statements.ts'

@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createFollowHandler } from '../../../src/engines/following/index.ts'
 import { createNameserver, type Nameserver } from '../../../src/engines/nameserver/server.ts'
-import { createZoneWork, type ZoneWork } from '../../../src/services/dns/zone-work.ts'
+import { createZoneWork, type ZoneWork } from '../../../src/services/dns/thread/zone-work.ts'
 import { askUdp } from '../../engines/nameserver/packets.ts'
 import {
   isMissing,

@@ -1,9 +1,9 @@
 // Suspends and takes down, and looks at hosts by every way in which the edge can be asked.
 import type { ClientHttp2Session } from 'node:http2'
 import { expect } from 'vitest'
-import { changeAccount } from '../../../src/services/accounts/suspension.ts'
+import type { Actor } from '../../../src/services/identity/actor.ts'
+import { changeAccount } from '../../../src/services/suspension/suspension.ts'
 import { createTakedown, endTakedown } from '../../../src/services/takedowns/takedowns.ts'
-import type { Actor } from '../../../src/services/tokens/actor.ts'
 import { until } from '../../helpers/until.ts'
 import { ask, type HttpsWorld } from './https-world.ts'
 import type { World } from './world.ts'

@@ -19,8 +19,8 @@ import { createDeployment } from '../../../src/services/deployments/deployments.
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { createDomain } from '../../../src/services/domains/domains.ts'
 import { markVerified } from '../../../src/services/domains/states.ts'
+import type { Actor } from '../../../src/services/identity/actor.ts'
 import { createProject, findProject } from '../../../src/services/projects/projects.ts'
-import type { Actor } from '../../../src/services/tokens/actor.ts'
 import { createDatabase } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 

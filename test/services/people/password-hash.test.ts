@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { createPasswordHasher } from '../../../src/platform/password-hash.ts'
 import { knownBrowserOf, newKnownBrowser } from '../../../src/services/people/known-browser.ts'
-import { createPasswordHasher } from '../../../src/services/people/password-hash.ts'
 import { refuseWeakPassword } from '../../../src/services/people/password-rules.ts'
 
 const cheap = { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } as const

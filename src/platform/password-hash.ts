@@ -1,7 +1,7 @@
 // Slow hashes of passwords: argon2id, or scrypt where Node has no argon2. Off the event loop, and few at once.
 import * as crypto from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { Fault } from '../../platform/errors.ts'
+import { Fault } from './errors.ts'
 
 // After OWASP's password storage cheat sheet: 19 MiB and two passes, or 128 MiB for scrypt.
 const argon2 = { m: 19_456, t: 2, p: 1 }

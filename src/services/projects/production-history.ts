@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database.ts'
 import type { ProductionEntry } from '../../schemas/production.ts'
-import { selectBefore, trimHistory } from './statements.ts'
+import { selectBefore, trimHistory } from './history-statements.ts'
 
 export type MoveReason = Static<typeof ProductionEntry>['reason']
 

@@ -1,14 +1,14 @@
 // Imports and exports of zones: small ones at once on the event loop, large ones in the thread, within bounded memory.
 import type { Logger } from 'pino'
-import { type Database, onConnection } from '../../platform/database.ts'
-import { Fault } from '../../platform/errors.ts'
-import type { Actor } from '../tokens/actor.ts'
-import { type BatchRequest, type PlannedBatch, refuseOversized, sizeOf } from './batches.ts'
-import type { ZoneFileResult, ZoneImportResult } from './thread/messages.ts'
-import { createZoneThread } from './thread/zone-thread.ts'
-import { importInProgress, octetsOf, textOf } from './zone-files.ts'
-import { importRecords, type Replacement } from './zone-imports.ts'
-import { type ExportOptions, exportText, openZone, zoneFileLimitBytes } from './zones.ts'
+import { type Database, onConnection } from '../../../platform/database.ts'
+import { Fault } from '../../../platform/errors.ts'
+import type { Actor } from '../../identity/actor.ts'
+import { type BatchRequest, type PlannedBatch, refuseOversized, sizeOf } from '../batches.ts'
+import { importInProgress, octetsOf, textOf } from '../zone-files.ts'
+import { importRecords, type Replacement } from '../zone-imports.ts'
+import { type ExportOptions, exportText, openZone, zoneFileLimitBytes } from '../zones.ts'
+import type { ZoneFileResult, ZoneImportResult } from './messages.ts'
+import { createZoneThread } from './zone-thread.ts'
 
 // What takes the event loop some milliseconds. Larger work is done by the thread, and by an account one at a time.
 const smallFileBytes = 8 * 1024

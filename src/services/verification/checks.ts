@@ -5,12 +5,11 @@ import type { ValuesOf } from '../../platform/statement.ts'
 import { signingJob } from '../dns/dnssec-checks.ts'
 import type { SigningOptions } from '../dns/dnssec-view.ts'
 import { findServedClaim } from '../dns/statements.ts'
-import { hasEnded, nextRecheckAt, nextSearchAt } from './check-schedule.ts'
-import { endedReason, sharedText } from './claim-reasons.ts'
-import type { ViewOptions } from './domains.ts'
-import { hostOf, isWildcard, parentsOf } from './names.ts'
-import { isExclusive, nameserversOf } from './nameservers.ts'
-import { type checkedDomain, lockCheckedDomain, lockHost, queueForgottenChecks } from './statements.ts'
+import { hasEnded, nextRecheckAt, nextSearchAt } from '../domains/check-schedule.ts'
+import { endedReason, sharedText } from '../domains/claim-reasons.ts'
+import type { ViewOptions } from '../domains/domains.ts'
+import { isExclusive, nameserversOf } from '../domains/nameservers.ts'
+import { type checkedDomain, lockCheckedDomain, lockHost, queueForgottenChecks } from '../domains/statements.ts'
 import {
   issueJob,
   type Method,
@@ -21,7 +20,8 @@ import {
   type Rivals,
   readRivals,
   recordCheck,
-} from './states.ts'
+} from '../domains/states.ts'
+import { hostOf, isWildcard, parentsOf } from '../names/domain-names.ts'
 
 /** A domain as a check reads it, with the other claims that matter for its name. */
 export type Claim = {

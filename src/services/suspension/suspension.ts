@@ -6,13 +6,13 @@ import { invalidField } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ChangeAccount } from '../../schemas/operator.ts'
+import { type AccountView, findAccount, viewAccount } from '../accounts/accounts.ts'
 import { queueIssuesOf } from '../certificates/jobs.ts'
 import { cancelBuildsOf } from '../deployments/states.ts'
 import { append } from '../events/events.ts'
-import { type Actor, actorName } from '../tokens/actor.ts'
+import { type Actor, actorName } from '../identity/actor.ts'
+import { lockAccount } from '../identity/statements.ts'
 import { wakeSendingOf } from '../webhooks/sending.ts'
-import { type AccountView, findAccount, viewAccount } from './accounts.ts'
-import { lockAccount } from './statements.ts'
 
 type Change = Static<typeof ChangeAccount>
 
