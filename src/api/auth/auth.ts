@@ -36,7 +36,7 @@ export const authRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps
     refuseUnexpectedBody(request.routeOptions.schema, request.body)
     refuseUnstorableAddress(request)
   })
-  // The document is that of the API; docs/people.md and docs/sign-in.md tell of these.
+  // The OpenAPI document covers the public API only; docs/people.md describes these routes.
   app.addHook('onRoute', (route) => {
     route.schema = { ...route.schema, hide: true }
     route.bodyLimit ??= bodyLimitBytes
