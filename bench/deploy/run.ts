@@ -8,28 +8,12 @@ import { commitTo, createRepository } from '../../test/helpers/repository.ts'
 import { openBare } from '../build/bare.ts'
 import { openPlatform, type Platform } from '../build/platform.ts'
 import { median, medianRatio, table, verdict } from '../figures.ts'
-import type { Bench, Figure } from '../group.ts'
 import { findProgram } from '../programs.ts'
 import { nextStarter, page, smallServer } from './next.ts'
+import { type DeployBench, figures } from './rows.ts'
 import { measureUploads } from './upload.ts'
 
 const wanted = { first: 1.15, second: 0.5 }
-
-const figures = {
-  first: {
-    what: 'POST to READY, first build of a Next.js server, time',
-    against: '`git clone`, `npm install`, `npm run build`',
-  },
-  second: { what: 'POST to READY with one page changed, time', against: 'its first build' },
-  upload: {
-    what: '`berth deploy --no-wait` of 60 files, one of them changed, time',
-    against: '`rsync` to a daemon',
-    needs: ['rsync'],
-  },
-  change: { what: 'The same until READY', against: '`rsync` to a daemon', needs: ['rsync'] },
-} satisfies Record<string, Figure>
-
-export type DeployBench = Bench<keyof typeof figures>
 
 export const group = { about: 'A folder from the command line, and a Next.js starter', figures, run }
 

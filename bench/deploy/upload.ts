@@ -11,7 +11,7 @@ import type { Platform } from '../build/platform.ts'
 import { freePort } from '../children.ts'
 import { median, table, verdict } from '../figures.ts'
 import { findProgram } from '../programs.ts'
-import type { DeployBench } from './run.ts'
+import type { DeployBench } from './rows.ts'
 
 const run = promisify(execFile)
 const wanted = 1.3

@@ -3,7 +3,7 @@ import { quantile, table, verdict } from '../figures.ts'
 import type { Bench } from '../group.ts'
 import type { Changes } from './changes.ts'
 import { middle, ratio, type Slice } from './load.ts'
-import type { Compared, FigureName } from './run.ts'
+import type { Compared, FigureName, Peer } from './rows.ts'
 
 const wanted = { PowerDNS: 1.1, Knot: 0.8, changeMs: 10, startS: 20, memoryMb: 1024, slower: 1.3, growth: 1.1 }
 const wantedOfFloods = { PowerDNS: 1.0, Knot: 0.4 }
@@ -11,7 +11,6 @@ const wantedOfLarge = 2
 const wantedOfSigned = { PowerDNS: 0.9 }
 const signedChangeMs = 25
 
-export type Peer = 'PowerDNS' | 'Knot'
 type Bounds = { [peer in Peer]?: number }
 type Recorder = Pick<Bench<FigureName>, 'record'>
 

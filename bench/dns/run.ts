@@ -2,13 +2,14 @@
 // answer, also in a large zone, all of that with signed zones, and 100,000 zones.
 import { join } from 'node:path'
 import { compiledProgram } from '../edge/processes.ts'
-import type { Bench, Figure } from '../group.ts'
+import type { Bench } from '../group.ts'
 import { findProgram } from '../programs.ts'
 import { expectAnswers } from './asker.ts'
 import { askWhile, type Changes, measureChanges } from './changes.ts'
 import { load, loadInTurns } from './load.ts'
 import { floods, makeFlood, makeMix, randomNumbers, writeMix } from './mix.ts'
-import { type Peer, reportAnswers, reportChanges, reportFlood, reportLarge, reportScale, type Scale } from './report.ts'
+import { reportAnswers, reportChanges, reportFlood, reportLarge, reportScale, type Scale } from './report.ts'
+import { type FigureName, figures } from './rows.ts'
 import {
   type Server,
   signedName,
@@ -38,39 +39,6 @@ type DnsBench = Bench<keyof typeof figures> & {
   /** Ours on another database; ended with the benchmark. */
   startAnother(name: string, size: number, large?: number): Promise<{ server: Server; url: string; seedMs: number }>
 }
-
-const both = ['PowerDNS', 'Knot'] as const
-const programs = { PowerDNS: 'pdns_server', Knot: 'knotd' } as const
-const compared = {
-  answers: 'Answers of 1,000 zones over UDP, per second',
-  'names that do not exist': 'The same to names that do not exist, each asked for once',
-  'names of a wildcard': 'The same to names of a wildcard, each asked for once',
-  signed: 'Answers of 1,000 signed zones, with DO, per second',
-  'names that do not exist, signed': 'The same to names that do not exist, each asked for once',
-  'names of a wildcard, signed': 'The same to names of a wildcard, each asked for once',
-} as const
-export type Compared = keyof typeof compared
-
-const comparisons = Object.fromEntries(
-  Object.entries(compared).flatMap(([key, what]) =>
-    both.map((against) => {
-      const needs = ['dnsperf', programs[against], ...(what.includes('igned') || key.includes('signed') ? ['dig'] : [])]
-      return [`${key} ${against}`, { what, against, needs }]
-    }),
-  ),
-) as Record<`${Compared} ${Peer}`, Figure>
-
-const figures = {
-  ...comparisons,
-  changes: { what: 'p99 from a change to its answer on both nameservers', against: '–' },
-  signedChanges: { what: 'The same in signed zones', against: '–' },
-  large: { what: 'p99 from a change to its answer in a zone of 100,000 records', against: 'the same in a zone of 10' },
-  signedLarge: { what: 'The same in signed zones', against: 'the same in a zone of 10' },
-  start: { what: 'Start of a nameserver with 100,000 zones', against: '–' },
-  memory: { what: 'Memory of a nameserver with 100,000 zones', against: '–' },
-} satisfies Record<string, Figure>
-
-export type FigureName = keyof typeof figures
 
 export const group = { about: 'The nameserver against PowerDNS with its caches and Knot', figures, run }
 

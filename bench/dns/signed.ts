@@ -8,7 +8,6 @@ import pg from 'pg'
 import { createVault } from '../../src/platform/secrets.ts'
 import { createZoneKey } from '../../src/services/dns/zone-keys.ts'
 import { findProgram } from '../programs.ts'
-import type { Server } from './servers.ts'
 import { zoneName } from './zones.ts'
 
 const execute = promisify(execFile)
@@ -52,7 +51,11 @@ export async function addKeys(url: string): Promise<void> {
 const zoneOf = /(?:^|\.)(zone-\d+\.test)\.\s/
 
 /** The zones as ours transfers them; null without a program that asks for that. Returns the directory. */
-export async function transferZoneFiles(directory: string, ours: Server, size: number): Promise<string | null> {
+export async function transferZoneFiles(
+  directory: string,
+  ours: { ports: number[] },
+  size: number,
+): Promise<string | null> {
   const dig = findProgram('dig')
   if (dig === null) return null
   const zones = join(directory, 'signed-zones')

@@ -9,7 +9,7 @@ import { median, medianRatio, table, verdict } from '../figures.ts'
 import { findProgram } from '../programs.ts'
 import { type Peer, startCaddy, startNginx } from './peers.ts'
 import type { EdgeProcess } from './processes.ts'
-import type { EdgeBench } from './run.ts'
+import type { EdgeBench } from './rows.ts'
 import { deploymentHost } from './seed.ts'
 
 const run = promisify(execFile)

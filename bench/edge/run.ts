@@ -5,12 +5,12 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { median, medianRatio, table, verdict } from '../figures.ts'
-import type { Bench, Figure } from '../group.ts'
 import { findProgram } from '../programs.ts'
 import { measureLarge } from './large.ts'
 import { type Peer, startCaddy, startNginx } from './peers.ts'
 import { compiledProgram, type EdgeProcess, startEdge } from './processes.ts'
-import { measureScale, reportScale, type Sizes } from './scale.ts'
+import { type EdgeBench, figures } from './rows.ts'
+import { measureScale, reportScale, type Sizes, type Start } from './scale.ts'
 import { deploymentHost, fileContent, filePath, seed } from './seed.ts'
 import { load } from './visits.ts'
 
@@ -18,21 +18,6 @@ const wanted = { caddy: 1, nginx: 0.5, workers: 0.6 }
 // Of the edge and of nginx.
 const workers = 2
 const connections = 64
-
-/** An edge on a database of that many deployments, as one process or with worker processes. */
-export type Start = (size: number, workers?: number) => Promise<EdgeProcess>
-
-const figures = {
-  caddy: { what: 'A 10 KB file, requests per second', against: 'Caddy', needs: ['wrk', 'caddy'] },
-  nginx: { what: 'A 10 KB file, requests per second', against: 'nginx with two workers', needs: ['wrk', 'nginx'] },
-  workers: { what: 'The same with two workers', against: 'nginx with two workers', needs: ['wrk', 'nginx'] },
-  large: { what: 'A 100 MB file, bytes per second', against: 'Caddy', needs: ['curl', 'caddy'] },
-  newHost: { what: 'First byte of a new host with 10,000 deployments, time', against: 'the same with 10' },
-  knownHost: { what: 'First byte of a known host with 10,000 deployments, time', against: 'the same with 10' },
-  memory: { what: 'Memory with 10,000 deployments and domains, each visited', against: '–' },
-} satisfies Record<string, Figure>
-
-export type EdgeBench = Bench<keyof typeof figures>
 
 export const group = {
   about: 'Files from the edge over HTTP',

@@ -1,7 +1,7 @@
 // The edge with few and with many deployments: how soon the first byte comes, and how much memory it takes.
 import { quantile, table, verdict } from '../figures.ts'
 import type { EdgeProcess } from './processes.ts'
-import type { EdgeBench, Start } from './run.ts'
+import type { EdgeBench } from './rows.ts'
 import { deploymentHost, domainHost, filePath } from './seed.ts'
 import { arrive, type Visitor } from './visits.ts'
 
@@ -22,6 +22,9 @@ const warmHosts = 2
 const blocks = 20
 
 type Guest = { side: Side; edge: EdgeProcess; visitor: Visitor }
+
+/** An edge on a database of that many deployments, as one process or with worker processes. */
+export type Start = (size: number, workers?: number) => Promise<EdgeProcess>
 
 export async function measureScale(bench: EdgeBench, start: Start, sizes: Sizes): Promise<Scale> {
   const starts = bench.size(6, 1)

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Child, freePort, startChild, type Usage, withoutLimits } from '../children.ts'
 import { median, quantile, table, verdict } from '../figures.ts'
-import type { Bench, Figure } from '../group.ts'
 import type { Received } from './receivers.ts'
+import { type EventsBench, figures } from './rows.ts'
 import { type Seeded, seed, sweep } from './seed.ts'
 import { measureSingle } from './single.ts'
 import { measureStreams } from './streams.ts'
@@ -18,16 +18,6 @@ const drainMs = 60_000
 const file = (name: string) => join(import.meta.dirname, name)
 
 type Slice = Written & { webhooks: boolean; received: Received; apiCpuMs: number; workerCpuMs: number }
-
-const figures = {
-  writes: { what: 'API writes per second with every event sent to a webhook', against: 'the same without webhooks' },
-  delay: { what: 'p99 from a change to the first attempt to deliver it', against: '–' },
-  single: { what: 'Deliveries per second to one receiver', against: '–' },
-  takeover: { what: 'Pause in deliveries after their worker is killed', against: '–' },
-  streams: { what: 'Memory of 1,000 open event streams', against: '–' },
-} satisfies Record<string, Figure>
-
-export type EventsBench = Bench<keyof typeof figures>
 
 export const group = { about: 'Webhooks and event streams beside 1,000 writes per second', figures, run }
 

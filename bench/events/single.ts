@@ -5,7 +5,7 @@ import { newId } from '../../src/platform/ids.ts'
 import type { Child } from '../children.ts'
 import { median, verdict } from '../figures.ts'
 import type { Received } from './receivers.ts'
-import type { EventsBench } from './run.ts'
+import type { EventsBench } from './rows.ts'
 import { type Seeded, sweep } from './seed.ts'
 
 // As many requests are under way at once, and may overtake each other on the wire.

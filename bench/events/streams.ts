@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Child } from '../children.ts'
 import { verdict } from '../figures.ts'
-import type { EventsBench } from './run.ts'
+import type { EventsBench } from './rows.ts'
 import type { Seeded } from './seed.ts'
 import type { ServerUsage } from './server.ts'
 import type { Written } from './writer.ts'

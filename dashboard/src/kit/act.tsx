@@ -2,7 +2,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
-import type { Call } from './api.ts'
+import type { Call } from './calls.ts'
 import { toastError } from './feedback.tsx'
 
 type Command = { text: string; curl: string }

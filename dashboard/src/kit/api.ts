@@ -2,20 +2,11 @@
 import { createFinalURL, createQuerySerializer, defaultPathSerializer } from 'openapi-fetch'
 import { createBerth } from '../../../sdk/src/client.ts'
 import type { AnswerOf, InitOf, ItemOf, ListPath, Method, PathOf, Schemas } from '../../../sdk/src/types.ts'
+import type { Call } from './calls.ts'
 import { askAuth, forgetToken, token } from './session.ts'
 
 export { BerthError } from '../../../sdk/src/errors.ts'
 export type { AnswerOf, ItemOf, ListPath, PathOf, Schemas }
-
-export type Call<T> = {
-  /** Tells calls apart. */
-  key: string
-  /** What one types in a shell; null: it is for browsers alone. */
-  curl: string | null
-  send(signal?: AbortSignal): Promise<T>
-  /** The same list from there on. */
-  from(cursor: string): Call<T>
-}
 
 /** The SDK, as customers have it: retries, Retry-After, Idempotency-Key; errors are a BerthError. */
 export const berth = createBerth({

@@ -1,19 +1,8 @@
 // What a screen shows: read by a call, kept while one moves about, and read again when an event says that it changed.
 import { batch, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import type { Call } from './api.ts'
+import type { Call, Query } from './calls.ts'
 import { type EventPattern, restarts, useEvents } from './live.ts'
-
-export type Query<T> = {
-  readonly data: T | undefined
-  readonly error: unknown
-  readonly loading: boolean
-  /** The call that it shows, for Panel's curl. */
-  readonly call: Call<T> | null
-  refetch(): void
-  /** Shows something else until it is read again; returns what undoes it. */
-  set(data: T): () => void
-}
 
 export type QueryOptions = {
   /** Read again after events of these types. */

@@ -1,7 +1,7 @@
 // Dialogs: the browser's own, with its focus and its Escape; dangerous ones say what is lost.
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { Call } from './api.ts'
+import type { Call } from './calls.ts'
 import { ProblemView } from './feedback.tsx'
 import { Curl, CurlButton, Panel } from './panel.tsx'
 

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { BerthError } from '../../../sdk/src/errors.ts'
-import type { Query } from './data.ts'
+import type { Query } from './calls.ts'
 
 /** An error with its cause, its cure, and what support needs to find it. */
 export function ProblemView({ error, retry }: { error: unknown; retry?: () => void }) {

@@ -1,7 +1,8 @@
 // Forms: native controls, the errors of the API beside their fields, and the curl of what would be sent.
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
-import { BerthError, type Call } from './api.ts'
+import { BerthError } from './api.ts'
+import type { Call } from './calls.ts'
 import { ProblemView } from './feedback.tsx'
 import { Curl, CurlButton } from './panel.tsx'
 

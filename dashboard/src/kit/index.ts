@@ -4,14 +4,14 @@ export {
   type AnswerOf,
   BerthError,
   berth,
-  type Call,
   call,
   callAuth,
   callPath,
   type ItemOf,
   type Schemas,
 } from './api.ts'
-export { type List, type Query, useList, useQuery } from './data.ts'
+export type { Call, Query } from './calls.ts'
+export { type List, useList, useQuery } from './data.ts'
 export { Confirm, ConfirmButton, DeletePanel, Dialog, type DialogState, useDialog } from './dialog.tsx'
 export { described, Empty, Loaded, ProblemView, toast, toastError } from './feedback.tsx'
 export { Check, Field, Form, fieldErrors, Select, type Values, valuesOf } from './form.tsx'

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { Commands, curlsOf, useCommands } from './act.tsx'
-import type { Call } from './api.ts'
+import type { Call } from './calls.ts'
 import { toast } from './feedback.tsx'
 import { place } from './router.tsx'
 
