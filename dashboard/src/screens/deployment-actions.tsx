@@ -1,7 +1,7 @@
 // What can be done with a deployment: open, promote, roll back, cancel, deploy again, delete.
 import { Act, ConfirmButton, call, go, may, toast, useDialog } from '../kit/index.ts'
-import { Ask } from './ask.tsx'
 import type { Deployment } from './deployment-table.tsx'
+import { Ask } from './parts/ask.tsx'
 
 type ActionsProps = {
   of: Deployment

@@ -2,7 +2,7 @@
 import { call, Log, Panel, ProblemView, State, useParam } from '../kit/index.ts'
 import type { DeploymentLog } from './deployment-log-data.ts'
 import type { Deployment } from './deployment-table.tsx'
-import { FindBox } from './filters.tsx'
+import { FindBox } from './parts/filters.tsx'
 import { save } from './save.ts'
 
 export function LogPanel({ of, log }: { of: Deployment; log: DeploymentLog }) {

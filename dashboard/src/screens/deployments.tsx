@@ -2,7 +2,7 @@
 import { call, Empty, ListTable, may, Panel, Top, useDialog, useList, useParam } from '../kit/index.ts'
 import { Deploy } from './deploy.tsx'
 import { deploymentColumns } from './deployment-table.tsx'
-import { Filter, Filters, FindBox } from './filters.tsx'
+import { Filter, Filters, FindBox } from './parts/filters.tsx'
 
 const states = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
 type State = (typeof states)[number]

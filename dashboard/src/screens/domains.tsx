@@ -22,7 +22,7 @@ import {
 } from '../kit/index.ts'
 import { domainPath } from './domain-data.ts'
 import { useTargets } from './domain-targets.ts'
-import { Filter, Filters, FindBox } from './filters.tsx'
+import { Filter, Filters, FindBox } from './parts/filters.tsx'
 
 type Domain = Schemas['Domain']
 const sslStates = ['PENDING', 'ISSUING', 'ACTIVE', 'ERROR', 'EXPIRED'] as const

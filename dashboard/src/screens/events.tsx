@@ -15,8 +15,8 @@ import {
   Top,
   useList,
 } from '../kit/index.ts'
-import { Filter, Filters, FilterTime, FindBox, type Options, useFilters } from './filters.tsx'
 import { eventGroups } from './parts/event-types.ts'
+import { Filter, Filters, FilterTime, FindBox, type Options, useFilters } from './parts/filters.tsx'
 import { Json, placeOf } from './parts/json.tsx'
 import { type NameOf, useNames, Who } from './parts/who.tsx'
 

@@ -22,8 +22,8 @@ import {
   useParam,
   useQuery,
 } from '../kit/index.ts'
-import { Ask } from './ask.tsx'
-import { Filter } from './filters.tsx'
+import { Ask } from './parts/ask.tsx'
+import { Filter } from './parts/filters.tsx'
 import type { Project } from './project-type.ts'
 
 type PushHook = Schemas['PushHook']

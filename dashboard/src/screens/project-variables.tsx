@@ -21,8 +21,8 @@ import {
   useParam,
   useQuery,
 } from '../kit/index.ts'
-import { Filter } from './filters.tsx'
 import { LongText } from './long-text.tsx'
+import { Filter } from './parts/filters.tsx'
 
 type Variable = Schemas['Variable']
 type Target = Schemas['VariableTarget']

@@ -1,6 +1,6 @@
 // The tickets of the account: questions to support.
 import { call, Dialog, Field, Form, go, ListPage, may, Select, useDialog, useList, useParam } from '../kit/index.ts'
-import { useFilters } from './filters.tsx'
+import { useFilters } from './parts/filters.tsx'
 import { priorities, TicketFilters, ticketColumns, ticketFilters } from './parts/tickets.tsx'
 
 export default function Tickets() {

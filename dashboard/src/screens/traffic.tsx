@@ -14,7 +14,7 @@ import {
   useParam,
   useQuery,
 } from '../kit/index.ts'
-import { Filter } from './filters.tsx'
+import { Filter } from './parts/filters.tsx'
 
 type Traffic = Schemas['ProjectTraffic']
 

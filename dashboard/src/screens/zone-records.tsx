@@ -14,7 +14,7 @@ import {
   useList,
   useParam,
 } from '../kit/index.ts'
-import { Filter, Filters, FindBox } from './filters.tsx'
+import { Filter, Filters, FindBox } from './parts/filters.tsx'
 import { type DnsRecord, type Draft, draftOf, useChanges } from './zone-changes.ts'
 import { EditRow, RecordRow } from './zone-row.tsx'
 import { recordTypes } from './zone-types.ts'

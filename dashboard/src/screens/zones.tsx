@@ -1,7 +1,7 @@
 // The zones of the account: every domain has one, except wildcards, which live in that of their host.
 import { call, DomainState, ListPage, type Schemas, Time, useList, useParam } from '../kit/index.ts'
 import { domainPath, zonePath } from './domain-data.ts'
-import { Filters, FindBox } from './filters.tsx'
+import { Filters, FindBox } from './parts/filters.tsx'
 
 export default function Zones() {
   const [search] = useParam('search')

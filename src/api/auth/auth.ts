@@ -1,6 +1,6 @@
 // /auth: signing in and out, and the token of the console. Outside /api, and the only part that reads a cookie.
 import type { FastifyPluginAsync } from 'fastify'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../http/deps.ts'
 import { refuseUnexpectedBody, refuseUnstorableAddress } from '../http/json-bodies.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { requireHttps, shedLoad } from '../http/transport.ts'

@@ -5,7 +5,7 @@ import { createIdentityProvider, type IdentityProvider } from '../../platform/id
 import { createPasswordHasher, type PasswordHasher } from '../../platform/password-hash.ts'
 import { type RelyingParty, relyingPartyOf } from '../../services/people/passkeys.ts'
 import type { SessionWithUser } from '../../services/people/sessions.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../http/deps.ts'
 import { createTries, type Tries } from './tries.ts'
 
 /** A session so young proves as much as a password does. */

@@ -1,7 +1,7 @@
 // Live streams: runs a step that sends new data at every wake-up, until the reader leaves or the token is invalid.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { EventNotice } from '../../platform/notifications.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from './deps.ts'
 import type { EventStream } from './sse.ts'
 
 // How often it is looked while no notifications come.

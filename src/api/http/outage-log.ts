@@ -1,7 +1,7 @@
 // Logs an outage of the database in two lines, not one for each request that it fails.
 import type { FastifyRequest } from 'fastify'
 import type { Fault } from '../../platform/errors.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from './deps.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

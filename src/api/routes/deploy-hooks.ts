@@ -24,7 +24,7 @@ import {
   findDeployHook,
   listDeployHooks,
 } from '../../services/pushes/deploy-hooks.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../http/deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'

@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Html, html } from '../../platform/html.ts'
 import { mailKinds } from '../../services/mail/kinds.ts'
 import { kindOfLink, muteMails } from '../../services/mail/unsubscribe.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../http/deps.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'
 import { requireHttps, shedLoad } from '../http/transport.ts'
 

@@ -14,7 +14,7 @@ import {
   findTrusts,
   putOidcTrust,
 } from '../../services/oidc/oidc.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../http/deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { refuseUnexpectedBody } from '../http/json-bodies.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'

@@ -26,7 +26,7 @@ import { createPushGate, expectSigned, takePush } from '../../services/pushes/pu
 import { takeRequest } from '../../services/pushes/received-requests.ts'
 import { readRequestEvent } from '../../services/pushes/request-events.ts'
 import { deliveryOfPush, eventOfPush, payloadOfForm } from '../../services/pushes/signatures.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../http/deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import { boundOpenPerAddress } from '../http/shares.ts'

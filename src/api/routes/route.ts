@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { FaultCode } from '../../platform/errors.ts'
 import type { Sound } from '../../platform/fields.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../http/deps.ts'
 import type { Once } from '../http/idempotency.ts'
 import type { Turns } from '../http/turns.ts'
 

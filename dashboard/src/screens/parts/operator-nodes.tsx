@@ -14,7 +14,7 @@ import {
   useDialog,
   useList,
 } from '../../kit/index.ts'
-import { Ask } from '../ask.tsx'
+import { Ask } from './ask.tsx'
 import { ReadAgain } from './read-again.tsx'
 
 type Node = Schemas['Node']

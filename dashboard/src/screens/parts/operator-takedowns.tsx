@@ -16,7 +16,7 @@ import {
   useDialog,
   useList,
 } from '../../kit/index.ts'
-import { Filter, Filters, useFilters } from '../filters.tsx'
+import { Filter, Filters, useFilters } from './filters.tsx'
 import { ReadAgain } from './read-again.tsx'
 
 type Takedown = Schemas['OperatorTakedown']

@@ -1,6 +1,6 @@
 // The queue: tickets of all accounts.
 import { call, Empty, ListTable, Panel, useList } from '../../kit/index.ts'
-import { useFilters } from '../filters.tsx'
+import { useFilters } from './filters.tsx'
 import { ReadAgain } from './read-again.tsx'
 import { TicketFilters, ticketColumns, ticketFilters } from './tickets.tsx'
 

@@ -23,7 +23,7 @@ import {
   useQuery,
   useTitle,
 } from '../../kit/index.ts'
-import { Filter, Filters, FindBox } from '../filters.tsx'
+import { Filter, Filters, FindBox } from './filters.tsx'
 import { placeOf } from './json.tsx'
 
 type Ticket = Schemas['Ticket'] & Partial<Pick<Schemas['OperatorTicket'], 'account'>>

@@ -1,6 +1,6 @@
 // A question before something that can be undone: what it does, its curl, and a button that says it.
 import type { ComponentChildren } from 'preact'
-import { type Call, Dialog, type DialogState, Form } from '../kit/index.ts'
+import { type Call, Dialog, type DialogState, Form } from '../../kit/index.ts'
 
 type AskProps<T> = {
   of: DialogState

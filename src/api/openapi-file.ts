@@ -1,9 +1,9 @@
 // Generates openapi.yaml without a server: the app gets no dependencies, because only its routes are read.
 import { pino } from 'pino'
-import { loadConfig } from '../../config.ts'
-import { buildApp } from '../app.ts'
-import type { Deps } from '../deps.ts'
-import { yamlOf } from './openapi.ts'
+import { loadConfig } from '../config.ts'
+import { buildApp } from './app.ts'
+import type { Deps } from './http/deps.ts'
+import { yamlOf } from './http/openapi.ts'
 
 export async function renderOpenApi(): Promise<string> {
   const deps = { config: loadConfig({}), log: pino({ level: 'silent' }) } as Deps

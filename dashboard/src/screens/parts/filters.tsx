@@ -1,7 +1,7 @@
 // Filters of a list. They live in the address, so that a filtered list can be shared and reloaded.
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { useParam } from '../kit/index.ts'
+import { useParam } from '../../kit/index.ts'
 
 export function Filters({ children }: { children: ComponentChildren }) {
   return (
