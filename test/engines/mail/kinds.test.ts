@@ -5,7 +5,7 @@ import { domainCertificate } from '../../../src/services/certificates/domain-cer
 import { createDeployment } from '../../../src/services/deployments/deployments.ts'
 import { finishDeployment, type Outcome } from '../../../src/services/deployments/states.ts'
 import { markEnded, markUnverified, markVerified } from '../../../src/services/domains/states.ts'
-import { mailEvents } from '../../../src/services/mail/kinds.ts'
+import { mailEvents, mailKindNames } from '../../../src/services/mail/kinds.ts'
 import { takeCode } from '../../../src/services/people/links.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
 import { openSession } from '../../../src/services/people/sessions.ts'
@@ -334,4 +334,8 @@ test('the trigger knows the events that mails come from', async () => {
     SELECT pg_get_triggerdef(oid) AS text FROM pg_trigger WHERE tgname = 'event_mail' AND tgparentid = 0`
   const types = [...row!.text.matchAll(/'([a-z._]+)'::text/g)].map(([, type]) => type)
   expect(types.sort()).toEqual(Object.keys(mailEvents).sort())
+})
+
+test('every kind comes from an event', () => {
+  expect(new Set(Object.values(mailEvents))).toEqual(new Set([...mailKindNames, 'invitation', 'address']))
 })

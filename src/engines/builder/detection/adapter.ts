@@ -1,4 +1,5 @@
 // The shape of an adapter: how a framework is recognised, built and served.
+import type { frameworks } from '../../../schemas/projects.ts'
 import type { PackageManifest } from './manifest.ts'
 import type { PackageManager } from './types.ts'
 
@@ -35,7 +36,7 @@ export type Plan = {
 
 export type Adapter = {
   /** As `framework` of a project names it. */
-  name: string
+  name: (typeof frameworks)[number]
   title: string
   /** Any of these dependencies shows that the framework is used. */
   packages?: readonly string[]
