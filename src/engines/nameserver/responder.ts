@@ -24,6 +24,8 @@ export type Channel = {
   send(answer: Buffer, peer: Peer): void | Promise<void>
   /** Aborted when a connection closes. */
   readonly signal?: AbortSignal
+  /** Aborted when the client sends nothing more: it has left, or still reads what comes at once. */
+  readonly leaving?: AbortSignal
 }
 
 export type ResponderOptions = {
@@ -206,6 +208,7 @@ export function createResponder(options: ResponderOptions): Responder {
       peer,
       tcp: channel.tcp,
       signal: channel.signal,
+      leaving: channel.leaving,
       send: async (answer) => channel.send(answer, peer),
       refuse: async (answer) => {
         const rcode = answer[3]! & 0x0f

@@ -39,6 +39,7 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
   let ended = false
   let deadline: NodeJS.Timeout | undefined
   let closing: AbortController | null = null
+  let leaving: AbortController | null = null
 
   const channel: Channel = {
     tcp: true,
@@ -47,6 +48,11 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
       closing ??= new AbortController()
       if (socket.destroyed) closing.abort()
       return closing.signal
+    },
+    get leaving() {
+      leaving ??= new AbortController()
+      if (ended || socket.destroyed) leaving.abort()
+      return leaving.signal
     },
     async send(answer) {
       if (socket.destroyed || write(socket, answer)) return
@@ -105,12 +111,14 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
   socket.on('drain', work)
   socket.on('end', () => {
     ended = true
+    leaving?.abort()
     work()
   })
   socket.on('error', () => socket.destroy())
   socket.on('close', () => {
     clearTimeout(deadline)
     closing?.abort()
+    leaving?.abort()
   })
 }
 

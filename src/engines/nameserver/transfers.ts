@@ -11,6 +11,8 @@ export type TransferRequest = {
   tcp: boolean
   /** Aborted when the connection closes: nobody is left to work for. */
   signal?: AbortSignal | undefined
+  /** Aborted when the client ends its side of the connection; one that is gone can't be told from one that still reads. */
+  leaving?: AbortSignal | undefined
   /** May be called many times; resolves when the channel takes more. */
   send(answer: Buffer): Promise<void>
   /** For answers that forged messages can provoke too: rate-limited. */

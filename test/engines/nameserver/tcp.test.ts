@@ -123,6 +123,27 @@ test('a client that reads no more is closed, which ends the work for it', async 
   socket.destroy()
 })
 
+test('a client that closes its side leaves, and what is sent to it is not broken off', async () => {
+  const left = Promise.withResolvers<void>()
+  await start({
+    transfers: {
+      async handle({ send, signal, leaving, answer }) {
+        expect(leaving!.aborted).toBe(false)
+        leaving!.addEventListener('abort', () => left.resolve())
+        await left.promise
+        expect(signal!.aborted).toBe(false)
+        await send((await answer())!)
+      },
+    },
+  })
+  const socket = connect({ port: served.port, host: '127.0.0.1', allowHalfOpen: true })
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk) => chunks.push(chunk))
+  socket.end(framed(question('example.com', 'AXFR')))
+  await new Promise((resolve) => socket.once('end', resolve))
+  expect(readMessage(Buffer.concat(chunks).subarray(2)).rcode).toBe('REFUSED')
+})
+
 test('there are so many connections and no more', async () => {
   await start({ tcp: { connectionsPerAddress: 3 } })
   const sockets = Array.from({ length: 3 }, () => connect(served.port, '127.0.0.1'))

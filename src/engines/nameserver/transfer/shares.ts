@@ -34,7 +34,7 @@ export function createShares(later: Later = unhurried, limits = { customers, pla
   const shares = new Map<string, Share>()
 
   return {
-    /** Resolves with what ends the transfer when it may start; with null if too many wait, or the client is gone. */
+    /** Resolves with what ends the transfer when it may start; with null if too many wait, or the client leaves first. */
     async enter({ name, accountId = '' }: Key, signal?: AbortSignal): Promise<Leave | null> {
       const { ofKey, ofAccount, waiting } = accountId === '' ? limits.platform : limits.customers
       const share: Share = shares.get(accountId) ?? { running: [], waiting: [], aborted: new Map() }
@@ -58,10 +58,9 @@ export function createShares(later: Later = unhurried, limits = { customers, pla
         later(free, Math.min(highestHoldMs, lowestHoldMs * 2 ** before))
       }
 
-      if (signal?.aborted) return null
       if (!isFree(name)) {
         const ahead = share.waiting.filter((one) => one.name === name).length
-        if (ahead >= waiting) return null
+        if (signal?.aborted || ahead >= waiting) return null
         return new Promise((resolve) => {
           const gone = () => {
             share.waiting.splice(share.waiting.indexOf(one), 1)

@@ -195,7 +195,9 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       return sendSoa(request, requester, version)
     }
     if (!tcp) return transferOverUdp(request, requester, version, from!)
-    const leave = await shares.enter(key, signal)
+    if (signal?.aborted) return
+    // Whoever leaves before its transfer has begun costs nothing, and must not count as one that aborts transfers.
+    const leave = await shares.enter(key, request.leaving)
     if (!leave) return refuseLate(request, sign)
     try {
       await transferNow(request, requester, origin, from)

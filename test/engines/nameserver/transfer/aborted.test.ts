@@ -80,3 +80,19 @@ test.each([3, 30])('%i of them get few transfers and answers, and another key tr
   expect(started).toBeLessThanOrEqual(14)
   expect(refused).toBeLessThanOrEqual(Math.max(0, count - 16) * seconds)
 })
+
+test('those that leave while they wait do not count, and the key transfers soon after', async () => {
+  const left = new AbortController()
+  const abort = (closing: AbortController) => closing.abort()
+  for (let n = 0; n < 2; n++) await offline.ask(axfr(breaking), true, abort)
+  const waiting = Array.from({ length: 16 }, () => offline.ask(axfr(breaking), true, abort, left.signal))
+  left.abort()
+  const refused = Promise.all(waiting)
+  const next = offline.ask(axfr(breaking))
+  for (let second = 0; second < 3; second++) {
+    for (let turn = 0; turn < 50; turn++) await nextTurn()
+    await clock.pass(1_000)
+  }
+  expect((await next).flatMap((one) => readMessage(one).answer).some(({ type }) => type === 1)).toBe(true)
+  await refused
+})

@@ -50,8 +50,13 @@ export type Offline = {
   clock: { seconds: number }
   /** Puts zones in, or changes them, as the database would; a name without a row is gone. */
   put(names: string[], rows: ZoneRow[]): void
-  /** All the answers to one message. `onAnswer` is called with each, and may end the connection. */
-  ask(message: Buffer, tcp?: boolean, onAnswer?: (closing: AbortController) => void): Promise<Buffer[]>
+  /** All the answers to one message. `onAnswer` is called with each, and may end the connection; `left`: the client leaves. */
+  ask(
+    message: Buffer,
+    tcp?: boolean,
+    onAnswer?: (closing: AbortController) => void,
+    left?: AbortSignal,
+  ): Promise<Buffer[]>
   /** By the platform's key, or another one. */
   signed(message: Buffer, by?: TsigKey): Buffer
 }
@@ -110,18 +115,29 @@ export function startOffline(secondaries: string[] = [], more: Pick<TransfersOpt
       const changed = table.apply(names, rows)
       for (const listener of listeners) listener(changed)
     },
-    async ask(message, tcp = true, onAnswer = () => {}) {
+    async ask(message, tcp = true, onAnswer = () => {}, left) {
       const query = emptyQuery()
       const answers: Buffer[] = []
       if (!decodeQuery(message, query) || query.rcode === 1) return answers
       const peer = { address: '127.0.0.1', port: 5353 }
       const closing = new AbortController()
       const { signal } = closing
+      const leaving = AbortSignal.any([signal, ...(left ? [left] : [])])
       const send = async (answer: Buffer) => {
         answers.push(answer)
         onAnswer(closing)
       }
-      await transfers.handle({ message, query, peer, tcp, signal, send, refuse: send, answer: async () => null })
+      await transfers.handle({
+        message,
+        query,
+        peer,
+        tcp,
+        signal,
+        leaving,
+        send,
+        refuse: send,
+        answer: async () => null,
+      })
       return answers
     },
     signed: (message, by = key) => createSigner(by, null, now)(message),
