@@ -19,12 +19,14 @@ export function createTaking(log: Logger): Taking {
   const errors = new Map<JobKind, number>()
   /** By kind, when the first attempt began after which none succeeded. */
   const unansweredSince = new Map<JobKind, number>()
-  const loggedAt = new Map<JobKind, number>()
+  const failing = new Set<JobKind>()
+  let loggedAt = 0
 
   function fail(kind: JobKind, err: unknown): void {
     errors.set(kind, (errors.get(kind) ?? 0) + 1)
-    if (Date.now() - (loggedAt.get(kind) ?? 0) < logAgainMs) return
-    loggedAt.set(kind, Date.now())
+    failing.add(kind)
+    if (Date.now() - loggedAt < logAgainMs) return
+    loggedAt = Date.now()
     log.error({ err, kind, errors: errors.get(kind) }, 'jobs cannot be taken')
   }
 
@@ -35,7 +37,10 @@ export function createTaking(log: Logger): Taking {
       try {
         const taken = await take()
         unansweredSince.delete(kind)
-        if (loggedAt.delete(kind)) log.info({ kind }, 'jobs are taken again')
+        if (failing.delete(kind) && failing.size === 0) {
+          loggedAt = 0
+          log.info('jobs are taken again')
+        }
         return taken
       } catch (error) {
         fail(kind, error)

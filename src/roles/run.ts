@@ -5,6 +5,7 @@ import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import { Draining, type DrainReason } from '../platform/draining.ts'
 import type { Health } from '../platform/health.ts'
+import { createQuieting } from '../platform/quiet-log.ts'
 import type { Terminal } from '../platform/terminal.ts'
 import { startTracing } from '../platform/tracing.ts'
 import { adoptNameservers } from '../services/domains/nameservers.ts'
@@ -74,7 +75,8 @@ export async function run(
 ): Promise<Running> {
   const inWorkers = (role: Role) => workers > 0 && rolesOfWorkers.includes(role)
   const output = terminal ?? destination(worker || workers > 0 ? unbroken : buffered)
-  const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'] }, output)
+  const hooks = { logMethod: createQuieting() }
+  const log = pino({ level: config.logLevel, redact: ['req.headers.authorization'], hooks }, output)
   const closing = createClosing()
   const draining = new Draining()
   /** Of this server, and of this process. */
