@@ -31,7 +31,7 @@ import { createStreams } from './http/sse.ts'
 import { createTokenWatch } from './http/token-watch.ts'
 import { traceRequests } from './http/trace-requests.ts'
 import { requireHttps, shedLoad } from './http/transport.ts'
-import { createTurns } from './http/turns.ts'
+import { createTurns, takeTurns } from './http/turns.ts'
 import { bodyLimitBytes, completeFault, useValidation } from './http/validation.ts'
 import { refuseUnknownVersion, useVersions, versionOf } from './http/versions.ts'
 import { createWaits } from './http/waiting.ts'
@@ -287,6 +287,7 @@ export async function buildApp(deps: Deps, tls?: TlsOptions): Promise<App> {
         done()
       })
       api.addHook('preHandler', createReplay(deps))
+      takeTurns(api)
       api.setNotFoundHandler(() => {
         throw new Fault('route_not_found')
       })

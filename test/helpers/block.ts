@@ -3,10 +3,16 @@ import pg from 'pg'
 import type { TestApi } from './api.ts'
 
 /** Holds up every request that uses the table, until it is called. */
-export async function blockTable(api: TestApi, table: string): Promise<() => Promise<void>> {
+export const blockTable = (api: TestApi, table: string) => block(api, `LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
+
+/** Holds up what changes tokens or members of the account, until it is called. */
+export const blockAccount = (api: TestApi, id: string) =>
+  block(api, `SELECT FROM account WHERE id = '${id}' FOR UPDATE`)
+
+async function block(api: TestApi, statement: string): Promise<() => Promise<void>> {
   const client = new pg.Client(api.databaseUrl)
   await client.connect()
-  await client.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
+  await client.query(`BEGIN; ${statement}`)
   return async () => {
     await client.query('ROLLBACK')
     await client.end()

@@ -1,5 +1,7 @@
 // Work that costs much: an account has one piece of it under way at this server, a few wait, and more are refused.
+import type { FastifyInstance } from 'fastify'
 import { tooMany } from './rate-limit.ts'
+import { closedByClient, isGone } from './transport.ts'
 
 export type Turns = <T>(accountId: string, work: () => Promise<T>) => Promise<T>
 
@@ -20,4 +22,35 @@ export function createTurns(what: string, mostWaiting: number): Turns {
       else lines.delete(accountId)
     }
   }
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    endTurn: (() => void) | null
+  }
+}
+
+// Both lock the account. In the database, every request that waits would hold a connection.
+const lockingScopes = new Set<string | null | undefined>(['tokens:write', 'members:write'])
+const maxWaiting = 100
+
+/** Has the changes of an account's tokens and members come one by one, before any of them holds a connection. */
+export function takeTurns(app: FastifyInstance): void {
+  const inTurn = createTurns('changes of tokens and members', maxWaiting)
+  app.decorateRequest('endTurn', null)
+  app.addHook('preHandler', (request, _reply, done) => {
+    if (request.method === 'GET' || request.method === 'HEAD' || !lockingScopes.has(request.routeOptions.config.scope)) {
+      return done()
+    }
+    const turn = () =>
+      new Promise<void>((resolve) => {
+        request.endTurn = resolve
+        done(isGone(request) ? closedByClient() : undefined)
+      })
+    inTurn(request.actor.accountId, turn).catch(done)
+  })
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    request.endTurn?.()
+    done()
+  })
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { poolUsage } from '../../../src/platform/database.ts'
 import { type Answer, sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
-import { blockTable } from '../../helpers/block.ts'
+import { blockAccount, blockTable } from '../../helpers/block.ts'
 import { until } from '../../helpers/until.ts'
 
 let hasty: TestApi
@@ -61,6 +61,20 @@ test('the event log, which every change writes, holds up no reading', async () =
   for (const path of ['/projects', '/tickets', '/account']) expect((await patient.call('GET', path)).status).toBe(200)
   await free()
   expect(await piled.statuses).toContain(201)
+})
+
+test('changes of tokens wait for their account one by one, and none of those that wait holds a connection', async () => {
+  const { token, accountId } = await patient.newAccount()
+  const { body } = await patient.call('POST', '/tokens', { token, body: { name: 't' } })
+  release = await blockAccount(patient, accountId)
+  const changes = times(30, () => patient.call('PATCH', `/tokens/${body.id}`, { token, body: { name: 'u' } }))
+  const others = times(10, () => patient.call('DELETE', '/members/mbr_nobody', { token }))
+  await until(() => poolUsage(patient.db).held === 1)
+  for (const path of times(10, () => '/projects')) expect((await patient.call('GET', path)).status).toBe(200)
+  expect(poolUsage(patient.db)).toMatchObject({ held: 1, waiting: 0 })
+  await free()
+  expect((await Promise.all(changes)).map(({ status }) => status)).toEqual(times(30, () => 200))
+  expect((await Promise.all(others)).map(({ status }) => status)).toEqual(times(10, () => 404))
 })
 
 const told = ({ status, headers, body }: Answer) => {
