@@ -1,4 +1,4 @@
-// Every error code with its cause and its cure as tables of Markdown, for the guide on errors.
+// Every error code with its cause and fix as tables of Markdown, for the guide on errors.
 import { STATUS_CODES } from 'node:http'
 import { type FaultCode, faults } from '../../platform/errors.ts'
 import { statuses } from './problem.ts'
@@ -19,7 +19,7 @@ function catalogue(): string {
   return groups
     .map((status) => {
       const rows = codes.filter((code) => statuses[code] === status).map(row)
-      return `## ${status} ${STATUS_CODES[status]}\n\n| code | cause | cure |\n|---|---|---|\n${rows.join('\n')}\n`
+      return `## ${status} ${STATUS_CODES[status]}\n\n| code | cause | fix |\n|---|---|---|\n${rows.join('\n')}\n`
     })
     .join('\n')
 }

@@ -84,7 +84,7 @@ const pages: FastifyPluginAsync<{ built: Console | null; deps: Deps }> = async (
     const { title, cause, cure } = faults[code as FaultCode]
     const status = statuses[code as FaultCode]
     if (/json/.test(request.headers.accept ?? '')) return reply.send({ code, status, title, cause, cure })
-    const rows = `<p>Code <code>${code}</code>, HTTP status ${status}</p><h2>Cause</h2><p>${html(cause)}</p><h2>Cure</h2><p>${html(cure)}</p>`
+    const rows = `<p>Code <code>${code}</code>, HTTP status ${status}</p><h2>Cause</h2><p>${html(cause)}</p><h2>Fix</h2><p>${html(cure)}</p>`
     return reply.type('text/html; charset=utf-8').send(page(title, `${rows}<p><a href="/errors">All codes</a></p>`))
   })
 }
