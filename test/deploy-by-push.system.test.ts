@@ -234,7 +234,7 @@ describe.skipIf(!installed)('a pull request', () => {
     ).toEqual({
       deployment: null,
       reason: 'pull_request_closed',
-      detail: 'The request was closed. Its previews are deleted in 24 hours.',
+      detail: 'The pull request was closed. Its previews are deleted in 24 hours.',
     })
   })
 })

@@ -43,13 +43,12 @@ function valuesOf(text: string, field: Field): Set<number> {
     const [range = '', step, ...more] = item.split('/')
     const bounds = range.split('-')
     const bad = (why: string) => new BadSchedule(`has ${JSON.stringify(item)} as ${field.name}: ${why}`)
-    if (more.length > 0 || bounds.length > 2)
-      throw bad('write *, a value, a range such as 1-5, or one with a step: */15')
+    if (more.length > 0 || bounds.length > 2) throw bad('use *, a value, a range such as 1-5, or a step such as */15')
     if (step !== undefined && !/^[1-9]\d?$/.test(step)) throw bad('the step must be 1 to 99')
     const from = range === '*' ? field.min : numberOf(bounds[0]!, field, false)
     const alone = bounds.length === 1 && range !== '*' && step === undefined
     const to = alone ? from : bounds.length === 2 ? numberOf(bounds[1]!, field, true) : field.max
-    if (from > to) throw bad('the range runs backwards')
+    if (from > to) throw bad('the range is backwards')
     for (let value = from; value <= to; value += Number(step ?? 1)) values.add(value)
   }
   return values
@@ -73,7 +72,7 @@ export function parseSchedule(text: string): CronSchedule {
     weekdays,
     eitherDay,
   }
-  if (!nextRun(schedule, new Date(0))) throw new BadSchedule('never comes: no such day is in these months')
+  if (!nextRun(schedule, new Date(0))) throw new BadSchedule('never runs: these months have no such day')
   return schedule
 }
 

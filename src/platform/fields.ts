@@ -23,7 +23,7 @@ export function invalidFields(errors: readonly FieldError[]): Fault {
   const more = errors.length > named.length ? ` and ${errors.length - named.length} more` : ''
   const [only] = errors
   const explained = only?.pointer === '#' ? only.detail : `${only && nameOf(only)}: ${only?.detail}`
-  const detail = errors.length === 1 ? explained : `Not valid: ${named.map(nameOf).join(', ')}${more}.`
+  const detail = errors.length === 1 ? explained : `Invalid: ${named.map(nameOf).join(', ')}${more}.`
   return new Fault('validation_failed', detail, { errors: [...errors] })
 }
 

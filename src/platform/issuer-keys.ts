@@ -28,7 +28,7 @@ function objectIn(part: string): Record<string, unknown> {
   } catch {
     // Refused below.
   }
-  throw refuse('The token is no JSON Web Token.')
+  throw refuse('The token is not a JSON Web Token.')
 }
 
 // PostgreSQL stores no NUL.
@@ -37,7 +37,7 @@ const isText = (value: unknown): value is string => typeof value === 'string' &&
 /** Reads a token and what it says of itself. Nothing of it is true before `verify`. */
 export function readToken(text: string): ReadToken {
   const [, head = '', body = '', tail = ''] = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text) ?? []
-  if (tail === '') throw refuse('The token is no JSON Web Token.')
+  if (tail === '') throw refuse('The token is not a JSON Web Token.')
   const [header, claims] = [objectIn(head), objectIn(body)]
   const { alg, kid } = header
   // Neither `none` nor a shared secret: only a key pair says who signed.
@@ -71,7 +71,7 @@ function checkTimes({ exp, iat, nbf }: Claims): void {
   if (exp <= now - leewaySeconds) throw refuse('The token has expired.')
   const early = [iat, nbf].some((time) => typeof time === 'number' && time > now + leewaySeconds)
   if (early || (nbf !== undefined && typeof nbf !== 'number')) throw refuse('The token is not valid yet.')
-  if (exp > now + longestSeconds) throw refuse('The token lives longer than a day.')
+  if (exp > now + longestSeconds) throw refuse('The token is valid for more than a day.')
 }
 
 export type IssuerRules = { production: boolean }
@@ -89,7 +89,7 @@ export function issuerRefusal(
   const refusal = hostRefusal(hostname, mayReach)
   const isPlain = protocol === 'http:' && !production && isLoopback(hostname) && !refusal
   if (protocol !== 'https:' && !isPlain) return 'must start with https://'
-  if (username || password || search || fragment) return 'must have no credentials, query or fragment'
+  if (username || password || search || fragment) return 'must not have credentials, a query or a fragment'
   return refusal
 }
 
@@ -98,7 +98,7 @@ const mostBytes = 256 * 1024
 
 async function getJson(url: string, rules: IssuerRules, reach: Reach): Promise<Record<string, unknown>> {
   const refusal = issuerRefusal(url, rules, reach)
-  if (refusal) throw new Error(`the address ${url} ${refusal}`)
+  if (refusal) throw new Error(`the URL ${url} ${refusal}`)
   const { get } = url.startsWith('https:') ? https : http
   const text = await new Promise<string>((resolve, reject) => {
     const options = { agent: false, lookup: checkedLookup(reach), signal: AbortSignal.timeout(timeoutMs) } as const
@@ -107,12 +107,13 @@ async function getJson(url: string, rules: IssuerRules, reach: Reach): Promise<R
       { ...options, headers: { accept: 'application/json', 'user-agent': 'Berth' } },
       (response) => {
         // Nobody is followed to another address, which nobody has checked.
-        if (response.statusCode !== 200) return void sent.destroy(new Error(`${url} answered ${response.statusCode}`))
+        if (response.statusCode !== 200)
+          return void sent.destroy(new Error(`${url} responded with ${response.statusCode}`))
         let body = ''
         response.setEncoding('utf8')
         response.on('data', (chunk: string) => {
           body += chunk
-          if (body.length > mostBytes) sent.destroy(new Error(`${url} answers too much`))
+          if (body.length > mostBytes) sent.destroy(new Error(`the response of ${url} is too large`))
         })
         response.on('end', () => resolve(body))
         response.on('error', reject)
@@ -146,7 +147,7 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
 
   async function ask(issuer: string): Promise<Jwk[]> {
     const document = await getJson(`${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`, rules, reach)
-    if (document.issuer !== issuer) throw new Error(`${issuer} says that it is another issuer`)
+    if (document.issuer !== issuer) throw new Error(`${issuer} identifies itself as another issuer`)
     const { keys } = await getJson(String(document.jwks_uri), rules, reach)
     if (!Array.isArray(keys)) throw new Error(`${issuer} publishes no keys`)
     return keys.filter((key) => key !== null && typeof key === 'object').slice(0, 100)
@@ -188,7 +189,7 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
       const { iss } = token.claims
       // A project may trust it since before this was refused.
       const refusal = issuerRefusal(iss, rules, reach)
-      if (refusal) throw refuse(`The issuer ${iss} ${refusal}. Have the project trust another one.`)
+      if (refusal) throw refuse(`The issuer ${iss} ${refusal}. Choose another issuer for the project.`)
       let keys = (await keysOf(iss, keptMs)).filter(fits(token))
       if (keys.length === 0) keys = (await keysOf(iss, againMs)).filter(fits(token))
       if (!keys.slice(0, mostTried).some((key) => isSignedBy(key, token)))

@@ -116,7 +116,7 @@ export async function parseInPieces(raw: Buffer, parse: ParsePiece): Promise<unk
     const isPlain = first !== openList && first !== openObject
     if (to - from <= pieceBytes || level >= deepest || isPlain) {
       // Nothing that an operation takes is like that, and to parse it at once would take long.
-      if (to - from > mostDeepBytes && !isPlain) throw tooLong('The body has a large list within lists.')
+      if (to - from > mostDeepBytes && !isPlain) throw tooLong('The body has a large array nested in other arrays.')
       return piece(from, to, pointer)
     }
     while (at[mark]! < from) mark++
@@ -196,7 +196,7 @@ export async function parseInPieces(raw: Buffer, parse: ParsePiece): Promise<unk
 export class RepeatedKey extends Error {
   readonly key: string
   constructor(key: string) {
-    super(`${key} is there twice`)
+    super(`${key} appears twice`)
     this.key = key
   }
 }

@@ -11,7 +11,7 @@ const yearMs = 366 * 86_400_000
 
 export function readTime(name: 'from' | 'to', given: string): number {
   const ms = Date.parse(given)
-  if (Number.isNaN(ms)) refuseTime(name, 'is not a time there is', 'bad_format')
-  if (ms < earliestMs || ms > Date.now() + yearMs) refuseTime(name, 'is before 2000, or more than a year ahead')
+  if (Number.isNaN(ms)) refuseTime(name, 'is not a valid time', 'bad_format')
+  if (ms < earliestMs || ms > Date.now() + yearMs) refuseTime(name, 'must be 2000 or later, and at most a year ahead')
   return ms
 }

@@ -71,7 +71,7 @@ export type AddressRules = { production: boolean; webhookAllowPrivate: boolean }
 /** Why a project may not have this repository, or null if it may. What a name resolves to is checked when it is used. */
 export function addressRefusal(repo: string, rules: AddressRules): string | null {
   const address = readAddress(repo)
-  if (address === null) return /[:@]/.test(repo) ? 'must be an address with a host and a port that exist' : null
-  if (rules.production && address.protocol === 'http:') return 'must start with https://, or be an address of SSH'
+  if (address === null) return /[:@]/.test(repo) ? 'must be a URL with a valid host and port' : null
+  if (rules.production && address.protocol === 'http:') return 'must be an https:// or SSH URL'
   return rules.webhookAllowPrivate ? null : hostRefusal(address.hostname)
 }

@@ -30,16 +30,16 @@ export function refusalOfPath(path: string): string | null {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   if (!isAscii && /[\x00-\x1f\x7f]/.test(path)) return 'has a control character'
   if ((isAscii ? path.length : Buffer.byteLength(path)) > longestPathBytes)
-    return `has more than ${longestPathBytes} bytes`
+    return `is longer than ${longestPathBytes} bytes`
   if (path.startsWith('/')) return 'is absolute'
   const parts = path.split('/')
-  if (parts.length > deepest) return `lies more than ${deepest} folders deep`
+  if (parts.length > deepest) return `is more than ${deepest} folders deep`
   for (const part of parts) {
-    if (part === '' || part === '.' || part === '..') return 'has a part that is no plain name'
+    if (part === '' || part === '.' || part === '..') return 'has an empty, `.` or `..` segment'
     const bytes = isAscii ? part.length : Buffer.byteLength(part)
-    if (bytes > longestNameBytes) return `has a name of more than ${longestNameBytes} bytes`
+    if (bytes > longestNameBytes) return `has a name longer than ${longestNameBytes} bytes`
   }
-  return (isAscii ? dotGit.test(path) : parts.some(isInGit)) ? 'is inside of a .git folder, which is never sent' : null
+  return (isAscii ? dotGit.test(path) : parts.some(isInGit)) ? 'is inside a .git folder, which is never uploaded' : null
 }
 
 export type PathFault = { index: number; why: string; repeated: boolean }
@@ -60,7 +60,7 @@ export async function faultsOfPaths(paths: readonly string[], most: number): Pro
     }
     // Names that differ only in their Unicode form are one file on other systems, and look the same to visitors.
     const normal = normalOf(path)
-    if (seen.has(normal)) faults.push({ index, why: 'is there twice', repeated: true })
+    if (seen.has(normal)) faults.push({ index, why: 'appears twice', repeated: true })
     else seen.add(normal)
   }
   const folders = new Set<string>()
@@ -78,7 +78,7 @@ export async function faultsOfPaths(paths: readonly string[], most: number): Pro
       isInFile = seen.has(folder)
       above.push(folder)
     }
-    if (isInFile) faults.push({ index, why: 'lies in what is a file by another path', repeated: true })
+    if (isInFile) faults.push({ index, why: 'is inside a path that is also listed as a file', repeated: true })
     else for (const folder of above) folders.add(folder)
   }
   return faults

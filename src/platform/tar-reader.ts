@@ -39,7 +39,7 @@ const otherKinds: Record<string, string> = {
 }
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-const nameTooLong = () => new BadArchive('An entry of the archive has a name that is too long.')
+const nameTooLong = () => new BadArchive('An entry in the archive has a name that is too long.')
 
 function decode(bytes: Buffer): string {
   if (bytes.length > longestName) throw nameTooLong()
@@ -72,7 +72,7 @@ function number(block: Buffer, at: number, bytes: number): number {
 function checkSum(block: Buffer): void {
   let sum = 8 * 0x20
   for (let at = 0; at < blockBytes; at++) if (at < 148 || at >= 156) sum += block[at]!
-  if (number(block, 148, 8) !== sum) throw new BadArchive('This is no tar archive, or it is damaged.')
+  if (number(block, 148, 8) !== sum) throw new BadArchive('This is not a tar archive, or it is damaged.')
 }
 
 /** Calls `count` for each attribute. */
@@ -88,7 +88,8 @@ function paxOf(bytes: Buffer, count: () => void): Map<string, string> {
     if (!isWhole) throw new BadArchive('The archive is damaged.')
     const key = record.toString('latin1', blank + 1, equals)
     // The size of such a file is not that of its content.
-    if (key.startsWith('GNU.sparse.')) throw new BadArchive('The archive has a sparse file, which cannot be deployed.')
+    if (key.startsWith('GNU.sparse.'))
+      throw new BadArchive('The archive contains a sparse file, which cannot be deployed.')
     if (key === 'path' || key === 'linkpath' || key === 'size') found.set(key, decode(record.subarray(equals + 1, -1)))
     at += length
   }
@@ -115,9 +116,9 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
   let attributes = 0
   let ofFile = 0
   const count = () => {
-    if (++attributes > mostAttributes) throw new BadArchive('The files of the archive have too many attributes.')
+    if (++attributes > mostAttributes) throw new BadArchive('The files in the archive have too many attributes.')
     if (++ofFile > maxAttributesPerFile) {
-      throw new BadArchive(`A file of the archive has more than ${maxAttributesPerFile} attributes.`)
+      throw new BadArchive(`A file in the archive has more than ${maxAttributesPerFile} attributes.`)
     }
   }
   let others = 0
@@ -140,7 +141,7 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
       await reader.take(tarPadding(ownSize).length)
       if (flag === 'x') pax = paxOf(bytes, count)
       if (flag === 'g' && paxOf(bytes, count).size > 0) {
-        throw new BadArchive('The archive has a name or a size for all of its files.')
+        throw new BadArchive('The archive sets one name or size for all of its files.')
       }
       if (flag === 'L') longName = decode(field(bytes, 0, bytes.length))
       if (flag === 'K') longTarget = decode(field(bytes, 0, bytes.length))
@@ -155,11 +156,11 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
     const kind = kinds[flag]
     const shown = JSON.stringify(name.slice(0, 200))
     if (!kind)
-      throw new BadArchive(`${shown} is ${otherKinds[flag] ?? 'of an unknown kind'}, which cannot be deployed.`)
+      throw new BadArchive(`${shown} is ${otherKinds[flag] ?? 'of an unsupported type'}, which cannot be deployed.`)
     const told = pax.get('size') ?? String(ownSize)
     const size = kind === 'file' ? Number(told) : 0
     if (!/^\d+$/.test(told) || !Number.isSafeInteger(size)) throw new BadArchive(`${shown} has no size.`)
-    if (kind !== 'file' && ownSize !== 0) throw new BadArchive(`${shown} has content, but is no file.`)
+    if (kind !== 'file' && ownSize !== 0) throw new BadArchive(`${shown} has content, but is not a file.`)
     const target = pax.get('linkpath') ?? longTarget ?? decode(field(block, 157, 100))
     yield { kind, path: plainName(name), mode: number(block, 100, 8), size, target }
     pax = new Map()

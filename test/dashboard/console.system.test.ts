@@ -170,7 +170,7 @@ describeConsole('the console', environment, async (console) => {
     await page.goto(`${console.url}/tickets`)
     await page.getByRole('link', { name: 'Sign in with Example' }).click()
     // Whoever is new is in no account, and is told of both invitations.
-    await page.getByText('You are a member of no account.').waitFor()
+    await page.getByText('You are not a member of any account.').waitFor()
     const notice = (account: string) => page.locator('.notice', { hasText: account })
     await notice('harbour').getByRole('button', { name: 'Accept' }).click()
     await page.locator('nav .foot', { hasText: /grace@example\.com.*developer/ }).waitFor()

@@ -230,7 +230,7 @@ describe('a name has records of at most 40 types', () => {
     })
     expect((await create(zone, typed(39, 40)[0]!)).status).toBe(201)
     const { status, body } = await create(zone, typed(40, 41)[0]!)
-    expect([status, body.detail]).toEqual([403, 'The name set would have records of 41 types; it can have 40.'])
+    expect([status, body.detail]).toEqual([403, 'The name set would have records of 41 types; the limit is 40.'])
     expect(body).toMatchObject(over)
     expect((await create(zone, { ...typed(0, 1)[0]!, value: '\\# 1 01' })).status).toBe(201)
     const other = await create(zone, typed(40, 41, 'other')[0]!)

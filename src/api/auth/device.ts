@@ -39,7 +39,7 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, ways }) => {
 
   app.post('/auth/device/token', { config: forPrograms, schema: { body: PollDevice } }, async (request) => {
     const { exceeded, resetSeconds } = await polls.take(clientOf(request.ip))
-    if (exceeded) throw tooMany('Too many questions for tokens from this address.', resetSeconds)
+    if (exceeded) throw tooMany('Too many token requests from this IP address.', resetSeconds)
     const { secret, id, scopes, expiresAt, account } = await takeDeviceToken(db, request.body.device_code)
     const expires_in = Math.floor((expiresAt.getTime() - Date.now()) / 1000)
     return { access_token: secret, token_type: 'Bearer', expires_in, scope: scopes.join(' '), id, account }
@@ -48,7 +48,7 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, ways }) => {
   // As in RFC 7009: a token that is of no use already is no error, and nothing is told of it.
   app.post('/auth/device/revoke', { config: forPrograms, schema: { body: RevokeHeld } }, async (request, reply) => {
     const { exceeded, resetSeconds } = await polls.take(clientOf(request.ip))
-    if (exceeded) throw tooMany('Too many questions for tokens from this address.', resetSeconds)
+    if (exceeded) throw tooMany('Too many token requests from this IP address.', resetSeconds)
     const held = await tokenDirectory.find(request.body.token, true)
     if (held && held.revokedAt === null && !(held.expiresAt && held.expiresAt <= new Date())) {
       await revokeOwnToken(db, { ...held, tokenId: held.id })

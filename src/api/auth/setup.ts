@@ -21,7 +21,7 @@ export const setupRoutes: AuthPlugin = async (app, { deps }) => {
     } catch (error) {
       if (!(error instanceof Fault) || error.code !== 'link_not_valid') throw error
       const { exceeded, resetSeconds } = await failures.take(clientOf(address))
-      throw exceeded ? tooMany('Too many links that are not valid from this address.', resetSeconds) : error
+      throw exceeded ? tooMany('Too many invalid links from this IP address.', resetSeconds) : error
     }
   }
 

@@ -51,7 +51,7 @@ export function createTries(limits: SharedLimits | undefined): Tries {
   async function take(of: RateLimit, key: string): Promise<() => void> {
     const { exceeded, resetSeconds } = await of.take(key)
     // The same words for every limit: nobody learns which one it was, nor whether there is such a person.
-    if (exceeded) throw tooMany('Too many tries to sign in.', resetSeconds)
+    if (exceeded) throw tooMany('Too many sign-in attempts.', resetSeconds)
     return () => of.giveBack(key)
   }
   // Short, whatever was typed, and no list of people in the database.
@@ -64,7 +64,7 @@ export function createTries(limits: SharedLimits | undefined): Tries {
     begin,
     expect(ip) {
       const used = [all, addresses].find((limit) => limit.isUsedUp(clientOf(ip)))
-      if (used) throw tooMany('Too many tries to sign in.', used.resetSeconds(clientOf(ip)))
+      if (used) throw tooMany('Too many sign-in attempts.', used.resetSeconds(clientOf(ip)))
     },
     signIn: async (userId) => void (await take(allOfPerson, keyOf(userId, null))),
     address: async (userId) => void (await take(people, keyOf(`address of ${userId}`, null))),

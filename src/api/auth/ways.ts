@@ -45,7 +45,7 @@ export function createWays({ config, sharedLimits, passwordHasher }: Deps): Ways
       await tries.guess(ip, async (take) => {
         await take.person(`proof of ${id}`, null)
         if (!(await hasher.verify(current, passwordHash))) {
-          throw invalidField('#/current', 'wrong', 'is not the password of now')
+          throw invalidField('#/current', 'wrong', 'is not your current password')
         }
       })
     },

@@ -68,7 +68,7 @@ export function createGuard({ directory, perToken, perAccount, failuresPerAddres
   async function refusal(request: FastifyRequest, error: unknown): Promise<Error> {
     if (!(error instanceof Fault) || !failures.has(error.code)) return error as Error
     const { exceeded, resetSeconds } = await failuresPerAddress.take(clientOf(request.ip))
-    return exceeded ? tooMany('Too many requests without a valid token from this address.', resetSeconds) : error
+    return exceeded ? tooMany('Too many requests without a valid token from this IP address.', resetSeconds) : error
   }
 
   /** Synchronous for a cached token, because every request passes here. */

@@ -17,7 +17,7 @@ export class BoundedMessage extends CountedRequest {
 
   override refuseFlood(): boolean {
     this.#isOver = true
-    this.destroy(new Fault('invalid_request', 'The body comes in tiny pieces. Send larger chunks.'))
+    this.destroy(new Fault('invalid_request', 'The chunks of the body are too small. Send larger chunks.'))
     return true
   }
 

@@ -56,7 +56,7 @@ export function cutLong(schema: unknown, body: unknown, pointer = '#'): FieldErr
   if (Array.isArray(body)) {
     const length = body.length
     if (length > maxItems) body.length = maxItems
-    const detail = `has ${length} items; it can have ${maxItems}`
+    const detail = `has ${length} items; the limit is ${maxItems}`
     const own: FieldError[] = length > maxItems ? [{ in: 'body', pointer, code: 'too_long', detail }] : []
     return items ? [...own, ...body.flatMap((item, index) => cutLong(items, item, `${pointer}/${index}`))] : own
   }

@@ -6,7 +6,7 @@ import { Fault } from '../../platform/errors.ts'
 export function untilGone(reply: FastifyReply): AbortSignal {
   const gone = new AbortController()
   reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort(new Fault('invalid_request', 'The client went away.'))
+    if (!reply.raw.writableFinished) gone.abort(new Fault('invalid_request', 'The client disconnected.'))
   })
   return gone.signal
 }

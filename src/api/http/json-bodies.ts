@@ -46,7 +46,7 @@ function faultOf(error: unknown): Fault {
 }
 
 const repeated = (key: string) =>
-  new Fault('invalid_json', `The body is not valid JSON: ${key} is there twice in one object.`)
+  new Fault('invalid_json', `The body is not valid JSON: ${key} appears twice in one object.`)
 
 function readBody(raw: Buffer): unknown {
   const text = textOf(raw)
@@ -155,11 +155,11 @@ function findUnstorable(value: unknown, part: FieldError['in'], at = '#'): Field
     const [item, pointer] = stack.pop()!
     const bad = (detail: string) => errors.push({ in: part, pointer, code: 'bad_characters', detail })
     if (typeof item === 'string') {
-      if (!isStorable(item)) bad('holds NUL or half of a surrogate pair')
+      if (!isStorable(item)) bad('contains NUL or a lone surrogate')
     } else if (item !== null && typeof item === 'object') {
       for (const [key, child] of Object.entries(item).reverse()) {
         if (isStorable(key)) stack.push([child, `${pointer}/${pointerPart(key)}`])
-        else bad('has a field name with NUL or half a pair')
+        else bad('has a field name that contains NUL or a lone surrogate')
       }
     }
   }
@@ -177,7 +177,9 @@ export function refuseUnstorable(value: unknown, part: FieldError['in']): void {
 export function refuseUnexpectedBody(schema: FastifySchema | undefined, body: unknown): void {
   if (schema?.body || body === undefined || body === null) return
   if (typeof body === 'object' && !Array.isArray(body) && Object.keys(body).length === 0) return
-  throw invalidFields([{ in: 'body', pointer: '#', code: 'unknown_field', detail: 'This operation takes no body.' }])
+  throw invalidFields([
+    { in: 'body', pointer: '#', code: 'unknown_field', detail: 'This operation does not accept a body.' },
+  ])
 }
 
 /** Only an escape can bring NUL into an address, and PostgreSQL cannot store it. */

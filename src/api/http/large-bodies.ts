@@ -11,7 +11,7 @@ export function createLargeBodies(most: number): (request: FastifyRequest, reply
     const bytes = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
     if (bytes <= largeBytes) return
     const count = open.get(accountId) ?? 0
-    if (count >= most) throw tooMany(`The account sends ${count} large bodies already.`, 1)
+    if (count >= most) throw tooMany(`The account is already sending ${count} large bodies.`, 1)
     open.set(accountId, count + 1)
     let isOver = false
     const over = () => {

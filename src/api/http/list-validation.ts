@@ -32,7 +32,7 @@ export function listValidator(schema: object, list: LongList): (body: unknown, i
     const errors: FieldError[] = [...unstorableIn(body)]
     const { length } = items
     if (length > list.mostItems) {
-      const detail = `has ${length} items; it can have ${list.mostItems}`
+      const detail = `has ${length} items; the limit is ${list.mostItems}`
       errors.push({ in: 'body', pointer: list.pointer, code: 'too_long', detail })
       items.length = itemsAtOnce
     }

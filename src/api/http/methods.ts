@@ -29,7 +29,9 @@ export function collectMethods(api: FastifyInstance): () => void {
         schema: { hide: true },
         // Refused before the body is looked at, but after the guard.
         preParsing: async (request) => {
-          throw new Fault('method_not_allowed', `${request.method} is not one of ${allow.join(', ')}.`, { allow })
+          throw new Fault('method_not_allowed', `${request.method} is not supported here. Use ${allow.join(', ')}.`, {
+            allow,
+          })
         },
         handler: async () => {},
       })

@@ -22,7 +22,7 @@ function timesIn(query: Query): { [Bound in (typeof bounds)[number]]?: Date } {
   refuseFields(
     given.flatMap(({ name, ms }) =>
       Number.isNaN(ms)
-        ? { in: 'query' as const, pointer: `#/${name}`, code: 'bad_format' as const, detail: 'is not a time there is' }
+        ? { in: 'query' as const, pointer: `#/${name}`, code: 'bad_format' as const, detail: 'is not a valid time' }
         : [],
     ),
   )

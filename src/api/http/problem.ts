@@ -105,7 +105,7 @@ function wrongType(request: FastifyRequest): Fault {
 
 /** Nobody who reads needs to hear what may have become of a change. */
 function unread(fault: Fault): Fault {
-  return new Fault(fault.code, 'The server lost its database for the moment. Nothing was changed.', {
+  return new Fault(fault.code, 'The server lost its connection to the database. Nothing was changed.', {
     ...fault.members,
     cause: fault.cause,
   })
@@ -129,16 +129,16 @@ export function toFault(error: unknown): Fault {
   if (quota) return quotaFault(quota)
   if (raised(error, 'BQ003') !== null) return new Fault('zone_follows_primary')
   if (isPoolFull(error)) {
-    const detail = 'Every connection to the database is in use. Nothing of the request was stored.'
+    const detail = 'Every database connection is in use. Nothing was stored.'
     return new Fault('overloaded', detail, { cause: error, retryAfterSeconds: 2 })
   }
   if (isReadOnly(error)) {
-    const detail = 'The database takes no changes at present; reading works. Nothing of the request was stored.'
+    const detail = 'The database is read-only at the moment. Nothing was stored.'
     return new Fault('database_unavailable', detail, { cause: error, retryAfterSeconds: 5 })
   }
   if (isDatabaseLost(error)) return new Fault('database_unavailable', undefined, { cause: error, retryAfterSeconds: 2 })
   if (isTimedOut(error)) {
-    const detail = 'The database took too long for this request. Nothing of it was stored.'
+    const detail = 'The database took too long for this request. Nothing was stored.'
     return new Fault('overloaded', detail, { cause: error, retryAfterSeconds: 5 })
   }
   return new Fault('internal_error', undefined, { cause: error })

@@ -228,13 +228,13 @@ export function createCallerLimit(perToken: RateLimit, perAccount: RateLimit) {
     )
     if (overAccount) {
       const wait = overToken ? Math.max(tokenReset, accountReset) : accountReset
-      throw tooMany(`More than ${perAccount.quota} requests in a minute by all tokens of the account.`, wait)
+      throw tooMany(`More than ${perAccount.quota} requests in a minute with all tokens of the account.`, wait)
     }
-    if (overToken) throw tooMany(`More than ${perToken.quota} requests in a minute by this token.`, tokenReset)
+    if (overToken) throw tooMany(`More than ${perToken.quota} requests in a minute with this token.`, tokenReset)
     return undefined
   }
 }
 
 export function tooMany(detail: string, retryAfterSeconds: number): Fault {
-  return new Fault('rate_limited', `${detail} Try again in ${retryAfterSeconds} s.`, { retryAfterSeconds })
+  return new Fault('rate_limited', `${detail} Retry in ${retryAfterSeconds} s.`, { retryAfterSeconds })
 }

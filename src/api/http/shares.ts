@@ -122,7 +122,7 @@ export function createShares(limits: ShareLimits, allowance: Allowance, shared?:
         share = { owner, requests: 0, waits: 0, streams: 0, full: {} }
         shares.set(owner, share)
       } else if (share.requests >= limits.requestsPerOwner) {
-        throw tooMany(`${share.requests} requests are open at once, which is the most.`, 1)
+        throw tooMany(`${share.requests} requests are in progress, which is the limit.`, 1)
       }
       open.requests++
       share.requests++
@@ -170,12 +170,12 @@ export function boundOpenPerAddress(app: FastifyInstance, perAddress: number, al
 }
 
 const advice = {
-  waits: 'Ask without `wait`, or wait for fewer resources at once; the event stream tells of all of them.',
-  streams: 'Close a stream first; one stream of events serves the whole account.',
+  waits: 'Omit `wait`, or wait for fewer resources at once. The event stream reports all of them.',
+  streams: 'Close a stream first. One event stream covers the whole account.',
 }
 
 function overQuota(kind: Held, used: number, max: number): Fault {
-  const detail = `The account has ${used} ${kind} open at once and may have ${max}. ${advice[kind]}`
+  const detail = `The account has ${used} open ${kind}; the limit is ${max}. ${advice[kind]}`
   // Not the same for all: many who were refused together do not come back together.
   const retryAfterSeconds = randomInt(5, 15)
   return new Fault('quota_exceeded', detail, { limit: kind, used, max, retryAfterSeconds })

@@ -95,7 +95,7 @@ export function createStreams(shares: Shares, maxUnreadOfAll = maxUnreadBytesOfA
   }
 
   async function open(request: FastifyRequest, reply: FastifyReply): Promise<EventStream> {
-    if (closing) throw new Fault('overloaded', 'The server is closing.', { retryAfterSeconds: 1 })
+    if (closing) throw new Fault('overloaded', 'The server is shutting down.', { retryAfterSeconds: 1 })
     const { raw } = reply
     const { socket } = request.raw
     const gone = new AbortController()

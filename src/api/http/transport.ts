@@ -72,7 +72,7 @@ export function isGone(request: FastifyRequest): boolean {
 
 /** Ends a request whose client is gone; nobody reads it. */
 export function closedByClient(): Fault {
-  return new Fault('invalid_request', 'The connection was closed before the answer.')
+  return new Fault('invalid_request', 'The connection was closed before the response.')
 }
 
 /** The request no longer counts as under way, though it may stay open: a wait or a stream costs only memory. */

@@ -12,7 +12,8 @@ export function createTurns(what: string, mostWaiting: number): Turns {
   return async (accountId, work) => {
     const line = lines.get(accountId)
     if (!line) lines.set(accountId, [])
-    else if (line.length >= mostWaiting) throw tooMany(`The account has ${line.length + 1} ${what} under way.`, 1)
+    else if (line.length >= mostWaiting)
+      throw tooMany(`The account already has ${line.length + 1} ${what} in progress.`, 1)
     else await new Promise<void>((resolve) => line.push(resolve))
     try {
       return await work()

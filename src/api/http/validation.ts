@@ -168,9 +168,9 @@ function fieldError(error: ErrorObject, part: Part): FieldError {
 
 function unknown(name: string, known: string[], part: Part): string {
   const what = part === 'query' ? 'parameter' : 'field'
-  if (known.length === 0) return `is not a ${what} here; there is none`
+  if (known.length === 0) return `is not a supported ${what}; there are none`
   const meant = nearest(name, known)
-  return `is not a ${what} here; ${meant ? `did you mean ${meant}?` : `known are ${known.join(', ')}`}`
+  return `is not a supported ${what}; ${meant ? `did you mean ${meant}?` : `use ${known.join(', ')}`}`
 }
 
 function article(types: string): string {

@@ -35,7 +35,7 @@ export function refuseUnknownVersion({ headers }: FastifyRequest): void {
   const wanted = headers['api-version']
   if (wanted === undefined || knownVersions.includes(String(wanted))) return
   const known = `${knownVersions.slice(0, -1).join(', ')} and ${knownVersions.at(-1)}`
-  throw new Fault('unknown_api_version', `There is no version ${String(wanted).slice(0, 40)}; known are ${known}.`)
+  throw new Fault('unknown_api_version', `There is no version ${String(wanted).slice(0, 40)}. Supported: ${known}.`)
 }
 
 declare module 'fastify' {

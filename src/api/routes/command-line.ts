@@ -18,7 +18,7 @@ export const commandLineRoutes: FastifyPluginAsync<Options> = async (app, { base
 
   async function read(): Promise<PublicAnswer> {
     const script = await readFile(file ?? join(root, 'dist/cli/berth.mjs'), 'utf8').catch(() => {
-      throw new Fault('route_not_found', 'The command line was not built with this server.')
+      throw new Fault('route_not_found', 'This server was built without the command line.')
     })
     return publicAnswer('text/javascript; charset=utf-8', script.replaceAll(placeholder, new URL(baseUrl).origin))
   }

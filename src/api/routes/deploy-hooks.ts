@@ -184,7 +184,7 @@ export const deployHookCallRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = a
       preParsing: async (request) => {
         const hook = await findCalledHook(db, (request.params as Static<typeof DeployHookCallParams>).secret)
         const { exceeded, resetSeconds } = await callsPerHook.take(hook.id)
-        if (exceeded) throw tooMany(`More than ${callsPerMinute} calls of the deploy hook in a minute.`, resetSeconds)
+        if (exceeded) throw tooMany(`More than ${callsPerMinute} calls to the deploy hook in a minute.`, resetSeconds)
       },
     },
     async (request, reply) => {
@@ -202,7 +202,7 @@ export const deployHookCallRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = a
     url: '/hooks/deploy/:secret',
     schema: { hide: true },
     preParsing: async () => {
-      throw new Fault('method_not_allowed', 'A deploy hook is called by POST: curl -X POST <address>', {
+      throw new Fault('method_not_allowed', 'Call a deploy hook with POST: curl -X POST <url>', {
         allow: ['POST'],
       })
     },

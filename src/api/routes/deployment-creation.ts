@@ -93,7 +93,7 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once, i
       return planSent(request, body, { project, ...more })
     }
     const [name] = Object.keys(query)
-    if (name) throw badQuery(name, 'not_allowed', 'is taken from the address only for an archive')
+    if (name) throw badQuery(name, 'not_allowed', 'is only allowed in the URL when sending an archive')
     const { source } = body
     if (source) return planUploaded(db, region, actor, { ...body, source })
     return planDeployment(db, { repositories, vault, region }, actor, body)

@@ -245,11 +245,11 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
         request.actor = await admit(project, request.headers, text === raw ? [raw] : [raw, text])
         const event = eventOfPush(request.headers)
         if (event === 'ping') {
-          const detail = 'Berth hears you. The next push is deployed.'
+          const detail = 'The hook works. The next push will be deployed.'
           return reply.code(200).send({ deployment: null, reason: 'ping', detail })
         }
         if (typeof event === 'object') {
-          const detail = `Only pushes and pull requests are deployed, not the event ${event.other}.`
+          const detail = `Only pushes and pull requests are deployed. The event ${event.other} is ignored.`
           return reply.code(202).send({ deployment: null, reason: 'other_event', detail })
         }
         const { exceeded, resetSeconds } = await pushesPerProject.take(project)

@@ -66,6 +66,6 @@ export const runtimeLogRoutes: RoutePlugin = async (app, { deps }) => {
 
 function timeOf(text: string): Date {
   const time = new Date(text)
-  if (Number.isNaN(time.getTime())) throw invalidField('#/since', 'bad_format', 'is not a time there is')
+  if (Number.isNaN(time.getTime())) throw invalidField('#/since', 'bad_format', 'is not a valid time')
   return time
 }

@@ -39,7 +39,7 @@ function pieceOf(request: FastifyRequest, sha256: string): Piece {
   }
   const [, from, last, size] = (/^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(String(range)) ?? []).map(Number)
   if (from === undefined || last === undefined || size === undefined || from > last || last >= size) {
-    throw badHeader('content-range', 'bad_format', 'Content-Range must be such as bytes 0-1048575/5242880.')
+    throw badHeader('content-range', 'bad_format', 'Content-Range must look like bytes 0-1048575/5242880.')
   }
   return { accountId, sha256, from, end: last + 1, size }
 }

@@ -112,7 +112,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request, reply) => {
       const upload = uploads.get(request)
-      if (!upload) throw invalidField('#', 'required', 'A zone file is needed.')
+      if (!upload) throw invalidField('#', 'required', 'A zone file is required.')
       const ifMatch = request.headers['if-match']
       const { dryRun = false, skipUnsupported = false } = request.query
       const options = { upload, dryRun, skipUnsupported, ifMatch, options: config, signal: untilGone(reply) }

@@ -34,7 +34,8 @@ export async function createAccount(
       return { account, token: secret }
     })
   } catch (error) {
-    if (violation(error)?.kind === 'unique') throw new Fault('account_exists', `There is already an account ${name}.`)
+    if (violation(error)?.kind === 'unique')
+      throw new Fault('account_exists', `The platform already has an account named ${name}.`)
     throw error
   }
 }

@@ -21,7 +21,7 @@ export type RunResult = {
   error: string | null
 }
 
-const lost = { outcome: 'failed', error: 'The worker was lost before the answer came.' }
+const lost = { outcome: 'failed', error: 'The worker was lost before the response arrived.' }
 
 /**
  * Begins the run that is due, and queues the next one, in one transaction: whoever comes second finds nothing due, so no
@@ -67,7 +67,7 @@ export async function endRun(db: Db, { id, path, deploymentId }: BegunRun, resul
   // Deleted with its cron, or given up for lost.
   if (count === 0) return
   const { status, durationMs, error } = result
-  const text = `cron ${path}: ${status ?? 'no answer'} in ${durationMs} ms${error ? `. ${error}` : ''}`
+  const text = `cron ${path}: ${status ?? 'no response'} in ${durationMs} ms${error ? `. ${error}` : ''}`
   // The deployment may be gone by now.
   if ((await db.deployment.count({ where: { id: deploymentId } })) === 0) return
   await appendLines(db, deploymentId, [{ stream: 'system', step: 'run', text, at: new Date() }])

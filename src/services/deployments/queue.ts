@@ -40,11 +40,11 @@ type Place = { position: number; place: number; running: number; allowed: number
 export function describeWait({ position, place, running, allowed }: Place): string {
   const own = place - 1
   const others = position - place
-  if (allowed === 0) return 'Waiting: the account may not run any build at present.'
+  if (allowed === 0) return 'Waiting: the account may not run builds at the moment.'
   if (allowed !== null && running >= allowed) {
     const ahead = own > 0 ? `, and ${builds(own)} of yours ${are(own)} ahead` : ''
-    const most = `as many as the account may run at once`
-    return `Waiting for another build of yours to end: ${builds(running)} ${are(running)} running, ${most}${ahead}.`
+    const most = `the limit of the account`
+    return `Waiting for another of your builds to finish: ${builds(running)} ${are(running)} running, ${most}${ahead}.`
   }
   const ahead = [
     ...(others > 0 ? [`${builds(others)} of other accounts`] : []),

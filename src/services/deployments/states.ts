@@ -53,7 +53,7 @@ export type Outcome =
 /** How builds end whose account is suspended. */
 export const suspended: Failure = {
   code: 'account_suspended',
-  message: 'The account was suspended before the build had finished. Deploy again when the suspension is over.',
+  message: 'The account was suspended before the build finished. Deploy again once the suspension is lifted.',
 }
 
 /**
@@ -148,5 +148,5 @@ export async function cancelDeployment(db: Db, urls: Urls, actor: Actor, id: str
   const canceled = await finishDeployment(db, urls, row.id, { to: 'CANCELED', by: actorName(actor) })
   if (canceled) return canceled
   const { state } = await findDeployment(db, actor, id)
-  throw new Fault('deployment_finished', `The deployment is ${state} already.`)
+  throw new Fault('deployment_finished', `The deployment is already ${state}.`)
 }

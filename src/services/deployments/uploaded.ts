@@ -51,8 +51,9 @@ export async function checkFiles(source: Static<typeof DeploymentSource>): Promi
   const sizes = new Map<string, number>()
   const checked = files.map(({ path, sha256, size, mode }, index) => {
     const plain = gitMode(mode)
-    if (plain === null) refuse(`${index}/mode`, 'not_allowed', 'must be that of a file or a link')
-    if ((sizes.get(sha256) ?? size) !== size) refuse(`${index}/size`, 'wrong', 'is another one for the same content')
+    if (plain === null) refuse(`${index}/mode`, 'not_allowed', 'must be the mode of a file or a symbolic link')
+    if ((sizes.get(sha256) ?? size) !== size)
+      refuse(`${index}/size`, 'wrong', 'differs from the size given for the same content')
     sizes.set(sha256, size)
     return { path, sha256, size, mode: plain ?? 0 }
   })
@@ -86,8 +87,7 @@ export async function planUploaded(
   input: Static<typeof CreateDeployment> & { source: Static<typeof DeploymentSource> },
 ): Promise<UploadPlan> {
   const { project: key, ref, production = false, source } = input
-  if (ref !== undefined)
-    throw invalidField('#/ref', 'not_allowed', 'is that of a repository; files that are sent have none')
+  if (ref !== undefined) throw invalidField('#/ref', 'not_allowed', 'needs a repository; uploaded files have no ref')
   const project = await findProjectToDeploy(db, actor, key)
   // Before they are looked at: that takes longer.
   await requireWithin(db, actor.accountId, 'sourceFiles', source.files.length)
@@ -222,7 +222,7 @@ function refuseOtherSizes(files: readonly UploadedFile[], known: ReadonlyMap<str
   const errors = files.flatMap(({ sha256, size }, index): FieldError[] => {
     const right = known.get(sha256) ?? size
     if (right === size) return []
-    const detail = `is ${right} for this content`
+    const detail = `must be ${right} for this content`
     return [{ in: 'body', pointer: `#/source/files/${index}/size`, code: 'wrong', detail }]
   })
   if (errors.length > 0) throw invalidFields(errors.slice(0, mostFieldErrors))
@@ -248,7 +248,7 @@ export function endUnfinished(db: Db, urls: Urls, signal?: AbortSignal): Promise
     })
     for (const { deploymentId, missing } of found) {
       const what = `${missing} ${missing === 1 ? 'file was' : 'files were'}`
-      const message = `${what} not uploaded in time: at most an hour may pass between two of them.`
+      const message = `${what} not uploaded in time. Upload files at most an hour apart.`
       await finishDeployment(db, urls, deploymentId, { to: 'ERROR', code: 'upload_incomplete', message, by: 'system' })
     }
     return { count: found.length, more: found.length === endedAtOnce }

@@ -27,7 +27,7 @@ export const sizeOf = (batch: Batch) =>
 export function refuseOversized(batch: Batch): void {
   const size = sizeOf(batch)
   if (size <= highestBatchSize) return
-  throw invalidField('#', 'too_long', `has ${size} operations; a batch has at most ${highestBatchSize}`)
+  throw invalidField('#', 'too_long', `has ${size} operations; the limit is ${highestBatchSize}`)
 }
 
 // An id is short, but the answer and the events show the record that it names.
@@ -36,7 +36,7 @@ const highestBatchBytes = 1024 * 1024
 function refuseLarge(named: RecordRow[]): void {
   const bytes = named.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
   if (bytes <= highestBatchBytes) return
-  const detail = `names records of ${bytes} bytes; those of a batch have at most ${highestBatchBytes}`
+  const detail = `names records of ${bytes} bytes in total; the limit is ${highestBatchBytes}`
   throw invalidField('#', 'too_long', detail)
 }
 
@@ -150,7 +150,7 @@ async function readBatch(db: Db, actor: Actor, zone: Zone, batch: Sound<Batch>):
     if (id === undefined) return null
     const row = byId.get(id)
     if (!row) errors.push(badField(pointer, 'not_found', `There is no record ${id} in the zone.`))
-    else if (used.has(id)) errors.push(badField(pointer, 'repeated', `${id} is named twice.`))
+    else if (used.has(id)) errors.push(badField(pointer, 'repeated', `${id} is listed twice.`))
     else {
       used.add(id)
       return row
@@ -234,7 +234,7 @@ async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors, limits
   // A record of this batch is not stored yet, so it cannot be named by an id.
   const known = found.kind === 'policy' || placement.isStored(found.record)
   throw recordConflict(
-    known ? found : { kind: 'policy', code: found.code, detail: `${found.detail} It is in this batch too.` },
+    known ? found : { kind: 'policy', code: found.code, detail: `${found.detail} It is also in this batch.` },
     conflicts.map(({ error }) => error),
   )
 }

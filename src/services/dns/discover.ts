@@ -58,7 +58,9 @@ export async function compareDiscovered(
     skipped: skipped.slice(0, highestShown),
     truncated: create.length > highestBatchSize || conflicts.length > highestShown || skipped.length > highestShown,
     notes: website
-      ? ['Addresses at @ and www keep visitors where they go now. Leave them out, and they are served from here.']
+      ? [
+          'The addresses at @ and www keep sending visitors to where they go now. Leave them out to serve these names from here.',
+        ]
       : [],
     reason,
   }

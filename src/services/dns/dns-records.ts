@@ -60,7 +60,8 @@ export function viewCreated(zone: string, row: RecordRow, dryRun: boolean): Stat
 /** Name of the zone in a path. A wildcard is a name in its parent's zone and has none of its own. */
 export function zoneInPath(path: string): string {
   const name = nameInPath(path)
-  if (isWildcard(name)) throw new Fault('not_found', `${name} has no zone of its own; its records are its parent’s.`)
+  if (isWildcard(name))
+    throw new Fault('not_found', `${name} has no zone of its own; its records are in the zone of its parent.`)
   return name
 }
 
@@ -171,7 +172,7 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
       : misplaced(draft, zone, (above) => (above === existing.name ? [existing] : []))
     if (found) throw recordConflict(found)
   }
-  throw new Fault('record_conflict', `Another record is being made at ${row.name}.`)
+  throw new Fault('record_conflict', `Another record is being created at ${row.name}. Retry the request.`)
 }
 
 /** Refuses what would be refused of a new record by itself, and makes none. */

@@ -74,7 +74,7 @@ function foreignKeysOf({ name, zoneKeys }: SignedDomain, keys: readonly string[]
   const read = keys.map((text, index) => {
     const pointer = `#/keys/${index}`
     const key = readForeignKey(text)
-    if (key === null) throw invalidField(pointer, 'bad_format', `A key has ${foreignKeyExpects}.`)
+    if (key === null) throw invalidField(pointer, 'bad_format', `A key consists of ${foreignKeyExpects}.`)
     if (own.includes(key.split(' ')[3]!)) {
       throw invalidField(pointer, 'not_allowed', `This is our key of ${name}. List the keys of the other provider.`)
     }
@@ -110,13 +110,13 @@ export async function rollOver(db: Db, options: StepOptions, actor: Actor, path:
     const row = await lockSigned(db, actor, path)
     const { id, name, dnssecState, zoneKeys } = row
     if (dnssecState !== 'active') {
-      const cure = 'Without a DS at the parent, turning it off and on again makes a new key.'
+      const cure = 'If the parent has no DS record, turn DNSSEC off and on again to create a new key.'
       throw new Fault(
         'dnssec_not_ready',
-        `A rollover needs the state ACTIVE, and ${name} is ${dnssecState.toUpperCase()}. ${cure}`,
+        `A rollover needs the state ACTIVE, but ${name} is ${dnssecState.toUpperCase()}. ${cure}`,
       )
     }
-    if (zoneKeys.length > 1) throw new Fault('dnssec_not_ready', `A rollover of the key of ${name} is under way.`)
+    if (zoneKeys.length > 1) throw new Fault('dnssec_not_ready', `A key rollover of ${name} is already in progress.`)
     await addKey(db, options.vault, id)
     const by = actorName(actor)
     const after = await advance(db, options, (await readSigned(db, id))!, { parent: null, by, soon: true })

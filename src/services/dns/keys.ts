@@ -85,11 +85,11 @@ function readNotify(notify: readonly (string | undefined)[], allowPrivate: boole
   const addresses = notify.flatMap((text, index) => {
     if (text === undefined) return []
     const { host, port } = listenAddress(text)
-    const detail = 'must be an IP address, with or without a port: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:53'
+    const detail = 'must be an IP address with an optional port: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:53'
     if (isIP(host) === 0 || !(port > 0 && port < 65_536))
       errors.push(badField(`#/notify/${index}`, 'bad_format', detail))
     else if (!allowPrivate && !isPublicAddress(host)) {
-      errors.push(badField(`#/notify/${index}`, 'not_allowed', 'is not a public address'))
+      errors.push(badField(`#/notify/${index}`, 'not_allowed', 'must be a public address'))
     }
     return [isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`]
   })
@@ -105,11 +105,13 @@ function readInput(zone: Zone, { purpose, names, types, notify }: Sound<Input>, 
   const refused = [...patterns.errors, ...known.errors, ...errors]
   const read = { names: patterns.names, types: known.types, notify: addresses, errors: refused }
   if (purpose !== 'transfer') {
-    const told = notify ? [badField('#/notify', 'not_allowed', 'only a key of purpose transfer tells secondaries')] : []
+    const told = notify
+      ? [badField('#/notify', 'not_allowed', 'only keys with purpose transfer can notify secondaries')]
+      : []
     return { ...read, errors: [...read.errors, ...told] }
   }
   const given = Object.entries({ names, types }).filter(([, value]) => value)
-  const whole = given.map(([field]) => badField(`#/${field}`, 'not_allowed', 'a transfer is of the whole zone'))
+  const whole = given.map(([field]) => badField(`#/${field}`, 'not_allowed', 'a transfer always covers the whole zone'))
   return { ...read, errors: [...read.errors, ...whole] }
 }
 
@@ -150,7 +152,7 @@ export async function createKey(
     }
     const row = await db.dnsKey.create({ data }).catch((error) => {
       if (violation(error)?.kind !== 'unique') throw error
-      throw new Fault('key_exists', `${zone.name} already has a key ${name}.`)
+      throw new Fault('key_exists', `${zone.name} already has a key named ${name}.`)
     })
     const view = viewKey(zone.name, row)
     await tell(db, actor, zone, { type: 'dns.key.created', view })

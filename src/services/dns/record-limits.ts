@@ -23,8 +23,8 @@ const typesPerName = 40
 const units = { recordsPerSet: 'records', bytesPerSet: 'bytes of values' }
 
 function detailOf({ type, name }: Set, { limit, used, max }: Over): string {
-  if (limit === 'typesPerName') return `The name ${name} would have records of ${used} types; it can have ${max}.`
-  return `The name ${name} would have ${used} ${units[limit]} of type ${type}; it can have ${max}.`
+  if (limit === 'typesPerName') return `The name ${name} would have records of ${used} types; the limit is ${max}.`
+  return `The name ${name} would have ${used} ${units[limit]} of type ${type}; the limit is ${max}.`
 }
 
 /** What a value takes in a message, or more; the function `record_octets` of the database says the same. */

@@ -32,7 +32,7 @@ export function readDraft(zone: string, input: Sound<RecordInput>, at = '#'): Re
 }
 
 function refusedType(type: string): string {
-  return typeRefusal(type) ?? `There are no records of type ${type}.`
+  return typeRefusal(type) ?? `The record type ${type} is not supported.`
 }
 
 /** What is wrong with a record by itself, whatever else is in the zone. */

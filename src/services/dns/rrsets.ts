@@ -30,7 +30,12 @@ function placeIn(zone: Zone, { name, type }: RrsetPath): Place {
   const errors: FieldError[] = []
   if (!relative.ok) errors.push({ in: 'path', pointer: '#/name', code: 'bad_format', detail: relative.detail })
   if (known === null) {
-    errors.push({ in: 'path', pointer: '#/type', code: 'not_allowed', detail: `${type} is not a type of records here` })
+    errors.push({
+      in: 'path',
+      pointer: '#/type',
+      code: 'not_allowed',
+      detail: `${type} is not a supported record type`,
+    })
   }
   refuseFields(errors)
   return { name: (relative as { value: string }).value, type: known! }
@@ -119,7 +124,7 @@ function planSet(zone: Zone, place: Place, before: readonly RecordRow[], { value
       continue
     }
     if (taken.has(draft.value)) {
-      plan.errors.push(badField(at, 'repeated', `${draft.value} is named twice`))
+      plan.errors.push(badField(at, 'repeated', `${draft.value} is listed twice`))
       continue
     }
     taken.add(draft.value)

@@ -32,12 +32,15 @@ export function requireRecords(actor: Actor, zoneId: string, records: Iterable<P
   if (!parts) return
   for (const record of records) {
     if (parts.some((part) => hasRecord(part, record))) continue
-    throw new Fault('token_limited_to_records', `It may not touch records of type ${record.type} at ${record.name}.`)
+    throw new Fault(
+      'token_limited_to_records',
+      `The token cannot access records of type ${record.type} at ${record.name}.`,
+    )
   }
 }
 
 export function requireWholeZone(actor: Actor, zoneId: string): void {
-  if (partsOf(actor, zoneId)) throw new Fault('token_limited_to_records', 'It may not touch the zone as a whole.')
+  if (partsOf(actor, zoneId)) throw new Fault('token_limited_to_records', 'The token cannot access the whole zone.')
 }
 
 // `_` and `%` stand for others in a pattern of SQL.

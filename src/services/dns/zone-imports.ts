@@ -94,14 +94,14 @@ function requireVersion({ ifMatch, dryRun, options }: Replacement, zone: Zone, h
   const etag = zoneEtag(zone, options)
   if (ifMatch !== undefined && !namesEtag(ifMatch, etag)) throw new Fault('precondition_failed')
   if (ifMatch !== undefined || dryRun || !hasRecords) return
-  const detail = `${zone.name} has records. Send If-Match: ${etag} to replace this version of them, or If-Match: *.`
+  const detail = `${zone.name} has records. Send If-Match: ${etag} to replace this version, or If-Match: * to replace any.`
   throw new Fault('precondition_required', detail, { etag })
 }
 
 function planChanges({ zone, records }: Seen, file: PlannedFile): Difference {
   // A file for another domain has nothing but lines that are skipped, and would empty the zone.
   if (file.drafts.length === 0 && records.length > 0) {
-    const detail = `The file has no record of ${zone.name}; its ${records.length} would be deleted.`
+    const detail = `The file has no record for ${zone.name}, so importing it would delete all ${records.length} records.`
     throw invalidField('#', 'no_records', detail)
   }
   return diffZone(records, file.drafts)

@@ -35,7 +35,7 @@ export function* planFile(
   if (file.overfullAt !== null) throw tooManyRecords(file.overfullAt, limits)
   const errors = file.errors.map(({ line, detail }) => lineError(line, 'bad_format', detail))
   for (const { line, detail } of skipUnsupported ? [] : file.lossy) {
-    errors.push(lineError(line, 'unsupported', `${detail} Send skipUnsupported=true to leave such lines out.`))
+    errors.push(lineError(line, 'unsupported', `${detail} Send skipUnsupported=true to skip such lines.`))
   }
   yield
   for (const { record, conflict } of conflictsWithin(file.records, zone)) {
@@ -43,7 +43,7 @@ export function* planFile(
     errors.push(lineError(record.line, conflict.code, conflict.detail + beside))
   }
   if (errors.length > 0) {
-    const detail = `${errors.length} lines cannot be imported; nothing was changed. The first: ${errors[0]!.detail}`
+    const detail = `${errors.length} lines cannot be imported; nothing was changed. First error: ${errors[0]!.detail}`
     throw new Fault('validation_failed', detail, { errors: errors.slice(0, highestRefusedLines) })
   }
   yield
@@ -51,19 +51,19 @@ export function* planFile(
   const notes = [...file.notes]
   const drafts = file.records.map(({ type, name, value, ttl, line, comment = '' }) => {
     if (comment.length > highestCommentLength && notes.length <= highestListedChanges) {
-      notes.push({ line, detail: `The comment is cut to ${highestCommentLength} characters.` })
+      notes.push({ line, detail: `The comment was truncated to ${highestCommentLength} characters.` })
     }
     const cut = comment.slice(0, highestCommentLength).toWellFormed().trim()
     return { type, name, value, ttl, comment: cut || null }
   })
   for (const line of otherLines) {
-    notes.push({ line, detail: 'It is not UTF-8: its comment is read as Latin-1, and the rest octet by octet.' })
+    notes.push({ line, detail: 'The line is not UTF-8. Its comment was read as Latin-1, the rest byte by byte.' })
   }
   return { ...file, notes, drafts }
 }
 
 function tooManyRecords(line: number, { recordsPerZone: max }: RecordLimits): Fault {
-  const detail = `The file has more than ${max} records, which is all that a zone of this account can have.`
+  const detail = `The file has more than ${max} records, the limit for a zone of this account.`
   const errors = [lineError(line, 'quota_exceeded', detail)]
   return new Fault('quota_exceeded', detail, { limit: 'recordsPerZone', used: max + 1, max, errors })
 }

@@ -41,7 +41,7 @@ export function primaryVersion({ domain, primary, keyName, createdAt }: ZonePrim
 
 async function findRow(db: Db, zone: Zone): Promise<ZonePrimary> {
   const row = await db.zonePrimary.findUnique({ where: { domainId: zone.id } })
-  if (!row) throw new Fault('not_found', `${zone.name} follows no primary.`)
+  if (!row) throw new Fault('not_found', `${zone.name} does not follow a primary.`)
   return row
 }
 
@@ -56,16 +56,16 @@ type Read = { address: string; errors: FieldError[] }
 function readInput({ primary = '192.0.2.1', keyName, secret }: Sound<Input>, allowPrivate: boolean): Read {
   const errors: FieldError[] = []
   const { host, port } = listenAddress(primary)
-  const detail = 'must be an IP address, with or without a port: 192.0.2.1, 192.0.2.1:5353, [2001:db8::1]:53'
+  const detail = 'must be an IP address with an optional port: 192.0.2.1, 192.0.2.1:5353, [2001:db8::1]:53'
   if (isIP(host) === 0 || !(port > 0 && port < 65_536)) errors.push(badField('#/primary', 'bad_format', detail))
   else if (!allowPrivate && !isPublicAddress(host)) {
-    errors.push(badField('#/primary', 'not_allowed', 'is not a public address'))
+    errors.push(badField('#/primary', 'not_allowed', 'must be a public address'))
   }
   if (keyName !== undefined && secret === undefined) {
-    errors.push(badField('#/secret', 'required', 'a key has a name and a secret'))
+    errors.push(badField('#/secret', 'required', 'a key needs both a name and a secret'))
   }
   if (keyName === undefined && secret !== undefined) {
-    errors.push(badField('#/keyName', 'required', 'a key has a name and a secret'))
+    errors.push(badField('#/keyName', 'required', 'a key needs both a name and a secret'))
   }
   return { address: isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`, errors }
 }

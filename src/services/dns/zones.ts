@@ -134,6 +134,6 @@ export async function exportText(
   if (Buffer.byteLength(text) <= zoneFileLimitBytes) return { text, etag: zoneEtag(zone, options) }
   // An import must be able to take back what an export gives.
   const bare = records.map((record) => ({ ...record, comment: null }))
-  const comments = ['The comments of the records are left out, because the file would be too large with them.']
+  const comments = ['The comments of the records are omitted, because the file would be too large with them.']
   return { text: writeZoneFile({ ...file, records: bare, comments }), etag: zoneEtag(zone, options) }
 }

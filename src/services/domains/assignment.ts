@@ -27,7 +27,7 @@ export async function assignDomain(
   return inTransaction(db, async (db) => {
     await lockHost(db, { host: hostOf(name) })
     const claim = await db.domain.findFirst({ where: { name, accountId }, include: { account: true } })
-    if (!claim) throw new Fault('not_found', `The account ${accountId} has no claim to ${name}.`)
+    if (!claim) throw new Fault('not_found', `The account ${accountId} has not added ${name}.`)
     const others = await db.domain.findMany({
       where: {
         accountId: { not: accountId },

@@ -24,10 +24,10 @@ export async function findTarget(db: Db, actor: Actor, projectKey: string, name:
   if (!found) throw new Fault('not_found', `There is no project ${projectKey}.`)
   if (found.exists) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
   if (found.outside) {
-    const detail = `A name above ${name} is attached to a project of the account that the token does not see.`
+    const detail = `A parent of ${name} is attached to a project of this account that the token cannot access.`
     throw new Fault('domain_taken', detail)
   }
-  if (found.taken) throw new Fault('domain_taken', `Another account owns ${name} or a domain above it.`)
+  if (found.taken) throw new Fault('domain_taken', `Another account owns ${name} or a parent of it.`)
   if (isWildcard(name) && !found.hostPair) {
     throw invalidField('#/name', 'zone_not_here', `needs ${hostOf(name)} to be attached first`)
   }

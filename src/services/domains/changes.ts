@@ -115,7 +115,7 @@ function readTarget(redirectTo: string | null | undefined): string | null {
   if (redirectTo === null || redirectTo === undefined) return null
   const read = readName(redirectTo)
   if (!('name' in read)) throw invalidField('#/redirectTo', read.code, read.detail)
-  if (isWildcard(read.name)) throw invalidField('#/redirectTo', 'bad_format', 'must be one host, not a wildcard')
+  if (isWildcard(read.name)) throw invalidField('#/redirectTo', 'bad_format', 'must be a single host, not a wildcard')
   return read.name
 }
 
@@ -137,13 +137,13 @@ async function redirection(
   if (name === null) {
     if (redirectStatus === undefined) return {}
     if (redirectTo === undefined && domain.redirectId !== null) return { redirectStatus }
-    throw invalidField('#/redirectStatus', 'no_redirect', 'needs redirectTo, the domain to redirect to')
+    throw invalidField('#/redirectStatus', 'no_redirect', 'needs `redirectTo`')
   }
-  if (name === domain.name) throw invalidField('#/redirectTo', 'redirect_loop', 'is the domain itself')
+  if (name === domain.name) throw invalidField('#/redirectTo', 'redirect_loop', 'must not be the domain itself')
   const target = await db.domain.findFirst({ where: { ...inProjectsOf(actor), name }, include: withNames })
   if (!target) throw invalidField('#/redirectTo', 'not_found', `there is no domain ${name} in the account`)
   if (target.redirect) {
-    throw invalidField('#/redirectTo', 'redirect_loop', `redirects itself, to ${target.redirect.name}`)
+    throw invalidField('#/redirectTo', 'redirect_loop', `already redirects to ${target.redirect.name}`)
   }
   await refuseTarget(db, actor, domain)
   return { redirectId: target.id, redirectStatus: redirectStatus ?? domain.redirectStatus ?? 308 }

@@ -234,7 +234,7 @@ export async function requestVerification(
     const { id, name, verified, unprovedSince } = await findToChange(db, actor, path)
     const now = new Date()
     if (!verified && hasEnded(now, unprovedSince)) {
-      throw new Fault('claim_ended', `The claim to ${name} was not proved within 30 days. Delete it and add it again.`)
+      throw new Fault('claim_ended', `${name} was not verified within 30 days. Delete it and add it again.`)
     }
     const row = await db.domain.update({
       where: { id },
@@ -252,7 +252,7 @@ export async function refuseTarget(db: Db, actor: Actor, { id, name }: Pick<Doma
   const where = { ...inProjectsOf(actor), redirectId: id }
   const seen = await db.domain.findMany({ where, select: { name: true }, take: 3 })
   const sources = seen.length > 0 ? seen.map((one) => one.name).join(', ') : 'domains of other projects'
-  throw new Fault('domain_has_redirects', `To ${name} redirect ${sources}.`)
+  throw new Fault('domain_has_redirects', `Other domains redirect to ${name}: ${sources}.`)
 }
 
 /** Deletes the domain with its zone. A verified name stays reserved for the account for `holdMs`. */

@@ -36,7 +36,7 @@ export const sslTransitions: { from: Ssl; to: Ssl; when: string; event: EventTyp
 ]
 
 const takenReason =
-  'Another account has proved that it owns this name, or removed it less than 7 days ago. Ask again when that is over.'
+  'Another account owns this name, or removed it less than 7 days ago. Request a check again after that.'
 const system = 'system'
 
 export type Move = {

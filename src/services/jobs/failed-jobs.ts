@@ -72,7 +72,7 @@ async function deployAgain(db: Db, urls: Urls, id: string): Promise<string | nul
   const { accountId, projectId, ref, branchLabel, commit, production, region, source, untrusted } = failed
   const newer = await db.deployment.findFirst({ where: { projectId, ref, production, id: { gt: id } } })
   if (newer) {
-    const detail = `The deployment ${id} failed, and ${newer.id} is a newer one of the same project and ref: discard the job.`
+    const detail = `The deployment ${id} failed, and ${newer.id} is newer for the same project and ref. Discard the job.`
     throw new Fault('deployment_finished', detail)
   }
   const actor = { accountId, tokenId: 'system', scopes: [], projectIds: null }

@@ -38,7 +38,7 @@ export function readName(input: string): Reading {
   const malformed = labels.find((label) => !hostLabel.test(label) || isBrokenPunycode(label))
   if (malformed !== undefined) {
     const label = JSON.stringify(malformed)
-    return { code: 'bad_format', detail: `must be a host name; the label ${label} is not one of a host` }
+    return { code: 'bad_format', detail: `must be a host name; the label ${label} is not valid in one` }
   }
   if (/^\d+$/.test(labels.at(-1)!)) return { code: 'bad_format', detail: 'must end in a top-level domain' }
   return { name: read.value }
@@ -62,7 +62,7 @@ export function parentsOf(name: string): string[] {
 /** A name in a path, in the form in which it is stored; what cannot be a name is not found. */
 export function nameInPath(text: string): string {
   const read = readName(text)
-  if (!('name' in read)) throw new Fault('not_found', 'There is no domain of that name.')
+  if (!('name' in read)) throw new Fault('not_found', 'There is no domain with that name.')
   return read.name
 }
 
@@ -85,7 +85,7 @@ export function nameToAttach(platform: PlatformNames, input: string): string {
   if (platformOwns(platform, host)) throw invalidField('#/name', 'platform_name', 'belongs to the platform itself')
   const topLevel = host.slice(host.lastIndexOf('.') + 1)
   if (reservedTopLevels.has(topLevel) && (platform.production || !developmentTopLevels.has(topLevel))) {
-    throw invalidField('#/name', 'reserved_name', `is below .${topLevel}, which no registry gives out`)
+    throw invalidField('#/name', 'reserved_name', `is below .${topLevel}, which no registry offers`)
   }
   // Private suffixes too: an account that attached github.io would own the names of all its users.
   if (parse(host, { allowPrivateDomains: true }).domain === null) {

@@ -60,7 +60,7 @@ export async function changeNode(db: Db, { id, draining, precondition }: NodeCha
   return inTransaction(db, async (db) => {
     precondition(versionOfNode(await findNode(db, id)))
     const [asked] = await drainNodes(db, id, draining)
-    if (!asked) throw new Fault('invalid_transition', `${id} has not been heard of, so it cannot be asked.`)
+    if (!asked) throw new Fault('invalid_transition', `${id} is lost, so it cannot be drained or undrained.`)
     return findNode(db, id)
   })
 }

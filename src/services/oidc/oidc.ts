@@ -47,13 +47,13 @@ export function checkOidcTrust({ issuer, claims }: Sound<Put>, { production, rea
   const isOpen = claims !== undefined && !naming.some((name) => Object.hasOwn(claims, name))
   refuseFields([
     ...(refusal ? [badField('#/issuer', 'bad_url', refusal)] : []),
-    ...(isOpen ? [badField('#/claims', 'required', `must have one of ${naming.join(', ')}`)] : []),
+    ...(isOpen ? [badField('#/claims', 'required', `must include at least one of ${naming.join(', ')}`)] : []),
   ])
 }
 
 async function readTrust(db: Db, project: Project): Promise<OidcTrust> {
   const row = await db.oidcTrust.findUnique({ where: { projectId: project.id } })
-  if (!row) throw new Fault('not_found', `The project ${project.name} trusts no issuer.`)
+  if (!row) throw new Fault('not_found', `The project ${project.name} has no OIDC trust.`)
   return row
 }
 
@@ -123,7 +123,7 @@ export type Trust = OidcTrust & { project: Project }
 const refused = () =>
   new Fault(
     'oidc_token_refused',
-    'No project of this name or id trusts this token. Compare its iss, aud and claims with GET /projects/{project}/oidc.',
+    'No project with this name or id trusts this token. Compare its iss, aud and claims with GET /projects/{project}/oidc.',
   )
 
 /** Projects of that name or id, of any account, that trust the issuer: nobody else is ever asked for keys. */
@@ -155,7 +155,11 @@ export async function exchange(
   const [trust, ...others] = trusts.filter((one) => isMatch(one, claims))
   if (!trust) throw refused()
   // Two accounts may have a project of one name; none of them gets what is meant for the other.
-  if (others.length > 0) throw new Fault('oidc_token_refused', 'Several projects of this name trust it: send the id.')
+  if (others.length > 0)
+    throw new Fault(
+      'oidc_token_refused',
+      'Several projects with this name trust the token. Send the project id instead.',
+    )
   const { project } = trust
   return inTransaction(db, async (db) => {
     const actor: Actor = { accountId: project.accountId, tokenId: 'system', scopes: [], projectIds: [project.id] }
@@ -173,7 +177,7 @@ export async function exchange(
     const once = { ...use, expiresAt: new Date((claims.exp + 3600) * 1000) }
     const { count } = await db.oidcUse.createMany({ data: [once], skipDuplicates: true })
     if (count === 0)
-      throw new Fault('oidc_token_refused', 'The token was exchanged before: ask the issuer for another.')
+      throw new Fault('oidc_token_refused', 'The token was already exchanged. Request a new one from the issuer.')
     const [row] = await withNames(db, await db.token.findMany({ where: { id: tokenId } }))
     const data = viewToken(row!)
     await append(db, [eventOf(actor, 'token.created', { subject: tokenId, projectId: null, data })])

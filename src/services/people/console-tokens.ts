@@ -22,7 +22,7 @@ export async function findMembership(db: Db, userId: string, wanted?: string): P
   const isWanted = ({ account: { id, name } }: MembershipWithAccount) => wanted === id || wanted === name
   const chosen = wanted === undefined ? memberships[0] : memberships.find(isWanted)
   if (!chosen)
-    throw new Fault('not_found', wanted ? `You are no member of ${wanted}.` : 'You are a member of no account.')
+    throw new Fault('not_found', wanted ? `You are not a member of ${wanted}.` : 'You are not a member of any account.')
   return chosen
 }
 
@@ -35,7 +35,7 @@ export async function mintToken(db: Db, session: SessionWithUser, wanted?: strin
       where: { id: chosen.id },
       include: { account: true, token: true },
     })
-    if (!membership) throw new Fault('not_found', `You are no member of ${chosen.account.name}.`)
+    if (!membership) throw new Fault('not_found', `You are not a member of ${chosen.account.name}.`)
     const { account, role, tokenId: parentId, token: held } = membership
     if (account.suspendedAt) throw new Fault('account_suspended')
     const scopes = held.scopes as Scope[]

@@ -51,7 +51,11 @@ export async function beginDevice(db: Db, { client = defaultClient, address }: {
 }
 
 function notFound(): Fault {
-  return invalidField('#/userCode', 'not_found', 'is no code that waits; begin again where you got it')
+  return invalidField(
+    '#/userCode',
+    'not_found',
+    'is wrong, expired or already used; start the sign-in again on your device',
+  )
 }
 
 /** What waits for an answer by this code. */
@@ -87,7 +91,7 @@ async function approval(db: Db, session: SessionWithUser, account: string | unde
   const { scopes } = await db.token.findUniqueOrThrow({ where: { id: tokenId }, select: { scopes: true } })
   const held = scopes as Scope[]
   const refused = (wanted ?? []).flatMap((scope, index) =>
-    grants(held, scope) ? [] : badField(`#/scopes/${index}`, 'not_allowed', 'you may not do this yourself'),
+    grants(held, scope) ? [] : badField(`#/scopes/${index}`, 'not_allowed', 'you do not have this scope yourself'),
   )
   refuseFields(refused)
   return { state: 'approved', membershipId: id, scopes: wanted ?? held.filter((scope) => scope !== 'operator') }

@@ -88,7 +88,7 @@ export async function deleteInvitation(db: Db, actor: Actor, { id, precondition 
     const manager = await lockManager(db, actor)
     const found = await findInvitation(db, actor, id)
     precondition(found)
-    requireRole(manager, found.role, 'take back the invitation of')
+    requireRole(manager, found.role, 'revoke the invitation of')
     await db.invitation.deleteMany({ where: { id, accountId: actor.accountId, acceptedAt: null } })
   })
 }
@@ -123,7 +123,7 @@ export async function answerInvitation(db: Db, userId: string, id: string, accep
       : accept
         ? await db.invitation.updateMany({ where, data: { acceptedAt: new Date() } })
         : await db.invitation.deleteMany({ where })
-    if (!found || count === 0) throw new Fault('not_found', `There is no invitation ${id} to you.`)
+    if (!found || count === 0) throw new Fault('not_found', `You have no invitation ${id}.`)
     const { accountId, role, projectIds } = found
     if (accept) await addMember(db, { accountId, user, role: role as Role, projectIds })
   })

@@ -123,7 +123,7 @@ async function personOf(db: Db, found: Found, { email, name, signedInAs }: Given
   }
   const known = found.kind === 'link' ? found.user.email : found.invitation.email
   if (email !== undefined && normalEmail(email) !== known) {
-    throw invalidField('#/email', 'not_allowed', 'is not the address that the link is for')
+    throw invalidField('#/email', 'not_allowed', 'must be the email that the link was sent to')
   }
   if (found.kind === 'link') {
     return name === undefined ? found.user : db.user.update({ where: { id: found.user.id }, data: { name } })

@@ -53,7 +53,7 @@ export async function projectsOf(
   named: (string | undefined)[] | null,
 ): Promise<string[]> {
   if (named === null) return []
-  if (!roles[role].byProject) throw invalidField('#/projects', 'not_allowed', `cannot narrow the role ${role}`)
+  if (!roles[role].byProject) throw invalidField('#/projects', 'not_allowed', `cannot be limited for the role ${role}`)
   return resolveProjects(db, actor, named)
 }
 

@@ -116,7 +116,7 @@ export async function registrationOptions(db: Db, { id: rpID }: RelyingParty, us
 
 function refuseTooMany(used: number): void {
   if (used < mostPasskeys) return
-  const detail = `There are ${used} passkeys, which is the most. Delete one first.`
+  const detail = `You have ${used} passkeys, which is the limit. Delete one first.`
   throw new Fault('quota_exceeded', detail, { limit: 'passkeys', used, max: mostPasskeys })
 }
 
@@ -168,7 +168,7 @@ async function verifyRegistration(party: RelyingParty, challenge: string, respon
     if (!verified) throw new Error('the signature is wrong')
     return registrationInfo
   } catch {
-    throw invalidField('#/response', 'not_verified', 'is no answer to what was asked; begin again')
+    throw invalidField('#/response', 'not_verified', 'does not match the request; start again')
   }
 }
 

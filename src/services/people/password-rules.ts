@@ -43,10 +43,6 @@ export function refuseWeakPassword(password: string, email: string): void {
     throw invalidField('#/password', 'too_short', `must have at least ${shortest} characters`)
   }
   if (isCommon(password, email)) {
-    throw invalidField(
-      '#/password',
-      'too_common',
-      'is among the first that are tried; take some words, or let a program choose',
-    )
+    throw invalidField('#/password', 'too_common', 'is too common; use several words or a password manager')
   }
 }

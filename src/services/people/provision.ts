@@ -37,7 +37,7 @@ export async function provideLink(db: Db, { who, account, role, operator }: Prov
     const member = account && (await db.membership.findFirst({ where: { accountId: account.id, userId: user.id } }))
     const givesRights = (account && !member) || (operator && !user.operator)
     if (givesRights && user.emailProvedAt === null && who !== user.id) {
-      throw new NotProved(`${user.id} has not proved the address ${user.email}. Name the id if it is who you mean.`)
+      throw new NotProved(`${user.id} has not verified the email ${user.email}. If you mean this user, pass the id.`)
     }
     const current = operator === undefined || operator === user.operator ? user : await setOperator(db, user, operator)
     if (account && !member) {

@@ -49,9 +49,9 @@ export async function confirmTotp(
 ): Promise<string[]> {
   const { user } = session
   if (user.totpConfirmedAt) throw new Fault('totp_exists')
-  if (!user.totpSecret) throw new Fault('not_found', 'Begin with `POST /auth/totp/setup`.')
+  if (!user.totpSecret) throw new Fault('not_found', 'Start with `POST /auth/totp/setup`.')
   const step = stepOf(openSecret(vault, user), code)
-  if (step === null) throw invalidField('#/code', 'wrong', 'is not what the app shows now; is the clock right?')
+  if (step === null) throw invalidField('#/code', 'wrong', 'does not match; check the clock of your device')
   return db.$transaction(async (db: Db) => {
     await holdSession(db, session)
     // Of the secret that the code was of, unless another one took its place meanwhile.
@@ -95,7 +95,7 @@ export async function finishByCode(db: Db, vault: Vault, { code, step, kept, adm
 
 export async function renewRecoveryCodes(db: Database, session: SessionWithUser): Promise<string[]> {
   const { id, totpConfirmedAt } = session.user
-  if (!totpConfirmedAt) throw new Fault('not_found', 'Begin with `POST /auth/totp/setup`.')
+  if (!totpConfirmedAt) throw new Fault('not_found', 'Start with `POST /auth/totp/setup`.')
   return db.$transaction(async (db: Db) => {
     await holdSession(db, session)
     return newRecoveryCodes(db, id)

@@ -63,7 +63,7 @@ export async function unpinProject(
   await inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, key)
     precondition(await showProject(db, urls, project))
-    if (project.pinnedDeploymentId === null) throw new Fault('not_found', `Nothing is pinned in ${project.name}.`)
+    if (project.pinnedDeploymentId === null) throw new Fault('not_found', `${project.name} has no pinned deployment.`)
     await pinProduction(db, urls, actor, { projectId: project.id, deploymentId: null })
   })
 }
@@ -81,8 +81,8 @@ export async function rollBack(
     if (!served) {
       const why =
         to === undefined
-          ? `No other deployment that still exists served production of ${name} before.`
-          : `${to} never served production of ${name}. Promote it instead.`
+          ? `No other deployment that still exists has served production of ${name}.`
+          : `${to} has never served production of ${name}. Promote it instead.`
       throw new Fault('not_found', why)
     }
     const { deploymentId: id, beforeId } = served

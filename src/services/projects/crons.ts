@@ -34,7 +34,7 @@ export function cronErrors(crons: readonly (Sound<CronSetting> | undefined)[]): 
     const key = lineOfCron({ path, schedule })
     const repeated = seen.has(key)
     seen.add(key)
-    return repeated ? [badField(`#/settings/crons/${index}`, 'repeated', 'is there twice')] : []
+    return repeated ? [badField(`#/settings/crons/${index}`, 'repeated', 'is listed twice')] : []
   })
 }
 

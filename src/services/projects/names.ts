@@ -24,7 +24,7 @@ const mostFormer = 20
 export const takenName = (name: string, by = name) =>
   new Fault(
     'project_exists',
-    by === name ? `The account already has a project ${name}.` : `${name} is a former name of the project ${by}.`,
+    by === name ? `The account already has a project named ${name}.` : `${name} is a former name of the project ${by}.`,
   )
 
 /** Throws if another project of the account has the name, or had it: what still uses it would reach the wrong one. */

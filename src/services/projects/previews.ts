@@ -23,7 +23,7 @@ export function previewChange(
   passwordHash: string | undefined,
 ): Partial<Preview> {
   if (previewProtection === 'password' && passwordHash === undefined && before.previewPasswordHash === null) {
-    throw invalidField('#/settings/previewPassword', 'required', 'must be given: the project has no password yet')
+    throw invalidField('#/settings/previewPassword', 'required', 'is required, because the project has no password yet')
   }
   if (passwordHash === undefined && previewProtection === before.previewProtection) return {}
   return {

@@ -38,7 +38,7 @@ function view(row: RepositoryAccess): AccessView {
 
 async function readAccess(db: Db, project: Project): Promise<RepositoryAccess> {
   const row = await db.repositoryAccess.findUnique({ where: { projectId: project.id } })
-  if (!row) throw new Fault('not_found', `The project ${project.name} has no access to a private repository.`)
+  if (!row) throw new Fault('not_found', `The project ${project.name} has no repository access.`)
   return row
 }
 
@@ -51,12 +51,12 @@ export function checkRepositoryAccess({ kind, token, username, hostKeys, newKey 
   const errors = hostKeys?.flatMap((key, index) =>
     key === undefined || isHostKey(key)
       ? []
-      : badField(`#/hostKeys/${index}`, 'bad_format', 'must be a host key whose type is the one before it'),
+      : badField(`#/hostKeys/${index}`, 'bad_format', 'must be a host key of the type named before it'),
   )
   const other = (field: string, value: unknown, of: string) =>
-    value === undefined ? [] : badField(`#/${field}`, 'not_allowed', `is for the kind ${of} only`)
+    value === undefined ? [] : badField(`#/${field}`, 'not_allowed', `is only allowed with kind ${of}`)
   if (kind === 'token') {
-    const missing = token === undefined ? [badField('#/token', 'required', 'is required for the kind token')] : []
+    const missing = token === undefined ? [badField('#/token', 'required', 'is required with kind token')] : []
     refuseFields(
       [missing, other('hostKeys', hostKeys, 'deploy_key'), other('newKey', newKey || undefined, 'deploy_key')].flat(),
     )
@@ -84,7 +84,10 @@ export async function putRepositoryAccess(
     const before = await db.repositoryAccess.findUnique({ where: { projectId: project.id } })
     precondition(before && view(before))
     const address = repositories.addressOf(project.repo)
-    if (!address) refuseFields([badField('#/kind', 'not_allowed', `${project.repo} is read without any access here`)])
+    if (!address)
+      refuseFields([
+        badField('#/kind', 'not_allowed', `${project.repo} needs no repository access on this installation`),
+      ])
     const data = { ...grantOf(vault, { project, before, address: address!, input }), updatedAt: new Date() }
     const row = await db.repositoryAccess.upsert({
       where: { projectId: project.id },
@@ -106,7 +109,7 @@ function grantOf(
   const { kind } = input
   if (kind === 'token') {
     if (address.protocol === 'ssh:') {
-      const detail = `is for addresses of HTTPS, and the repository is ${project.repo}: use a deploy key, or change the address`
+      const detail = `needs an HTTPS URL, but the repository is ${project.repo}; use a deploy key, or change the URL`
       refuseFields([badField('#/kind', 'not_allowed', detail)])
     }
     const username = input.username ?? tokenUsers[address.hostname] ?? 'x-access-token'

@@ -139,7 +139,7 @@ export function checkSettings(
   if (refusal) errors.push(badField('#/repo', 'bad_url', refusal))
   const branch = settings?.productionBranch
   if (branch != null && !isRefName(branch)) {
-    errors.push(badField('#/settings/productionBranch', 'bad_format', 'must be a branch name that git allows'))
+    errors.push(badField('#/settings/productionBranch', 'bad_format', 'must be a valid git branch name'))
   }
   refuseFields([...errors, ...cronErrors(settings?.crons ?? [])])
 }

@@ -70,10 +70,10 @@ export async function takeUndeployed(
   if (result.reason === 'auto_deploy_off') await reopenBranch(db, { projectId, ref })
   if (result.reason !== 'branch_deleted') return result
   if (isBack) {
-    return { ...result, detail: `The repository has the branch ${ref}. Nothing was canceled or deleted.` }
+    return { ...result, detail: `The repository still has the branch ${ref}. Nothing was canceled or deleted.` }
   }
   const known = await db.push.count({ where: { projectId, OR: [{ delivery }, { digest }] } })
-  if (known > 0) return { ...result, detail: 'This push was taken before.' }
+  if (known > 0) return { ...result, detail: 'This push was already received.' }
   const closed = await closeBranch(db, urls, { projectId, ref })
   // Without a commit, so that no later push is taken for one that follows it.
   await db.push.create({ data: { projectId, delivery, digest, ref, commit: '', createdAt: new Date() } })

@@ -61,7 +61,7 @@ export async function findDeployHook(db: Db, actor: Actor, key: string, id: stri
 /** What a schema cannot say of a deploy hook. */
 export function checkDeployHook({ ref }: { ref?: string | null | undefined }): void {
   if (ref != null && !isRefName(ref)) {
-    throw invalidField('#/ref', 'bad_format', 'must be a branch, a tag or a commit, by a name that git allows')
+    throw invalidField('#/ref', 'bad_format', 'must be a valid git branch, tag or commit')
   }
 }
 
@@ -76,7 +76,7 @@ export async function createDeployHook(
   return inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, key)
     if (project.repo === '') {
-      throw new Fault('project_without_repository', `${project.name} has no repository that a hook could deploy.`)
+      throw new Fault('project_without_repository', `${project.name} has no repository for a hook to deploy.`)
     }
     const used = await db.deployHook.count({ where: { projectId: project.id } })
     await checkQuota(db, actor.accountId, 'deployHooks', used)
@@ -153,7 +153,7 @@ export async function callDeployHook(
       select: { id: true },
     })
     if (queued) {
-      const detail = `${queued.id} of the same commit waits for its build already.`
+      const detail = `${queued.id} of the same commit is already waiting to be built.`
       return { deployment: queued.id, reason: 'already_queued', detail }
     }
     const made = await createDeployment(db, urls, actor, { ...plan, source: 'hook' })

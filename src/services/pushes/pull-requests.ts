@@ -96,7 +96,8 @@ export async function approvePullRequest(
     const row = await db.pullRequest.findUniqueOrThrow({ where, include: { deployment: { select: { state: true } } } })
     if (!row.fromFork) throw new Fault('approval_not_needed')
     if (row.state !== 'OPEN') throw new Fault('pull_request_closed')
-    if (row.commit !== commit) throw new Fault('pull_request_changed', `The request is at ${row.commit} now.`)
+    if (row.commit !== commit)
+      throw new Fault('pull_request_changed', `The latest commit of the pull request is ${row.commit}.`)
     // A second approval has what failed or was canceled built again, and nothing else.
     const isBuilt = row.deployment?.state === 'READY' || row.deployment?.state === 'BUILDING'
     if (isApproved(row) && isBuilt) return view(project.name, row)

@@ -176,7 +176,7 @@ export async function deleteCommitStatusTarget(
     const project = await findProjectToChange(db, actor, key)
     const hook = await readHookToChange(db, project)
     precondition(view(urls, hook))
-    if (!hook.statusProvider) throw new Fault('not_found', `The project ${project.name} posts no commit statuses.`)
+    if (!hook.statusProvider) throw new Fault('not_found', `The project ${project.name} does not post commit statuses.`)
     await db.pushHook.update({
       where: { projectId: project.id },
       data: {

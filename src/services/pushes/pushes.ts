@@ -67,10 +67,11 @@ function branchOf(project: Project, push: Push): PushResult | { branch: string }
     return none('other_repository', `The project ${project.name} is linked to ${project.repo}, not to this repository.`)
   }
   const branch = /^refs\/heads\/(.+)$/s.exec(push.ref)?.[1]
-  if (branch === undefined) return none('not_a_branch', 'Only branches are deployed; tags are deployed by the API.')
+  if (branch === undefined)
+    return none('not_a_branch', 'Only branches are deployed on push. Deploy tags through the API.')
   if (deletesBranch(push)) return none('branch_deleted', 'The branch was deleted.')
   if (!isRefName(branch) || !branch.isWellFormed()) {
-    throw invalidField('#/ref', 'bad_format', 'must be a branch name that git allows')
+    throw invalidField('#/ref', 'bad_format', 'must be a valid git branch name')
   }
   if (!project.autoDeploy) return none('auto_deploy_off', `autoDeploy is off for the project ${project.name}.`)
   return { branch }
@@ -134,7 +135,7 @@ async function deployPush(
   }
   const { branch } = wanted
   if (known?.deploymentId) {
-    const detail = `This push was taken before, as ${known.deploymentId}.`
+    const detail = `This push was already received, as ${known.deploymentId}.`
     return { deployment: known.deploymentId, reason: 'already_deployed', detail }
   }
   const row = { ...key, ref: branch, commit: push.after }
@@ -206,7 +207,7 @@ async function skipOf(db: Db, project: Project, ref: string, push: Push): Promis
     createdAt: { gte: newest.createdAt },
   }
   if (newest.commit !== before && (await db.push.count({ where: skippedSince })) === 0) return null
-  const count = files.length === 1 ? 'The one changed file is not' : `None of the ${files.length} changed files is`
+  const count = files.length === 1 ? 'The only changed file is not' : `None of the ${files.length} changed files is`
   const detail = `${count} under the watchPaths of the project ${project.name}.`
   return { deployment: null, reason: 'paths_unchanged', detail }
 }

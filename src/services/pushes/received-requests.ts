@@ -27,7 +27,7 @@ export async function takeRequest(
   received: ReceivedRequest,
 ): Promise<PushResult> {
   const { event } = received
-  if (event.action === 'other') return none('other_event', `Nothing is done about the event ${event.name}.`)
+  if (event.action === 'other') return none('other_event', `The event ${event.name} is ignored.`)
   const check = await checkCommit(db, options, actor, event)
   return takeInTurn(db, actor, received, (db, turn) => applyRequest(db, options, actor, { ...turn, event, check }))
 }
@@ -57,10 +57,11 @@ async function applyRequest(
     return none('other_repository', `The project ${project.name} is linked to ${project.repo}, not to this repository.`)
   }
   if (known) {
-    return { deployment: known.deploymentId, reason: 'already_deployed', detail: 'This event was received before.' }
+    return { deployment: known.deploymentId, reason: 'already_deployed', detail: 'This event was already received.' }
   }
   const row = await noteRequest(db, projectId, event)
-  if (row === null) return none('pull_request_outdated', `Something newer is known of the request ${event.number}.`)
+  if (row === null)
+    return none('pull_request_outdated', `A newer event of pull request ${event.number} was already received.`)
   const result = await actOn(db, options, actor, { project, event, row, check })
   if (result.reason === 'auto_deploy_off' || result.reason === 'commit_not_found') return result
   const now = new Date()
@@ -100,7 +101,7 @@ async function actOn(db: Db, options: PushOptions, actor: Actor, noted: Noted): 
   if (row.state === 'CLOSED') return closeRequest(db, options, noted)
   await reopenBranch(db, { projectId: row.projectId, ref: row.fromFork ? row.ref : row.branch })
   if (row.fromFork) return awaitApproval(noted)
-  if (event.action === 'edit') return none('other_event', 'The title of the request was noted.')
+  if (event.action === 'edit') return none('other_event', 'The title of the pull request was updated.')
   const result = await deployRequest(db, options, actor, noted)
   const { projectId, number } = row
   const data = { deploymentId: result.deployment }
@@ -111,11 +112,11 @@ async function actOn(db: Db, options: PushOptions, actor: Actor, noted: Noted): 
 function awaitApproval({ project, row }: Noted): PushResult {
   const { number, commit, deploymentId } = row
   if (isApproved(row) && deploymentId) {
-    const detail = `${commit.slice(0, 7)} was approved before, and built as ${deploymentId}.`
+    const detail = `${commit.slice(0, 7)} was already approved and built as ${deploymentId}.`
     return { deployment: deploymentId, reason: 'already_deployed', detail }
   }
   const path = `POST /projects/${project.name}/pull-requests/${number}/approve`
-  const detail = `The request comes from a fork. ${commit.slice(0, 7)} is built once a member approves it: ${path}.`
+  const detail = `The pull request comes from a fork. ${commit.slice(0, 7)} is built once a member approves it: ${path}.`
   return none('approval_needed', detail)
 }
 
@@ -155,7 +156,8 @@ async function deployRequest(
 /** A branch of the same repository may live longer than the request: what was pushed to it stays. */
 async function closeRequest(db: Db, { urls, keepHours }: PushOptions, { row }: Noted): Promise<PushResult> {
   const { projectId, fromFork, ref, branch } = row
-  const told = (effects: string[]) => none('pull_request_closed', ['The request was closed.', ...effects].join(' '))
+  const told = (effects: string[]) =>
+    none('pull_request_closed', ['The pull request was closed.', ...effects].join(' '))
   if (fromFork) return told(effectsOf(await closeBranch(db, urls, { projectId, ref }), keepHours))
   const ended = { projectId, ref: branch, before: null, sources: ['pull_request'] as const }
   const canceled = await supersede(db, urls, ended)

@@ -69,13 +69,13 @@ export function readRequestEvent(body: unknown): RequestEvent {
   if (found.action === 'other') return found
   const { number, commit, branch } = found
   if (!Number.isInteger(number) || number < 1 || number > maxNumber) {
-    throw invalidField('#/number', 'bad_format', 'must be the number of the request')
+    throw invalidField('#/number', 'bad_format', 'must be the number of the pull request')
   }
   if (!/^([0-9a-f]{40}|[0-9a-f]{64})$/.test(commit)) {
-    throw invalidField('#/pull_request/head/sha', 'bad_format', 'must be the full hash of the newest commit')
+    throw invalidField('#/pull_request/head/sha', 'bad_format', 'must be the full hash of the latest commit')
   }
   if (!isRefName(branch) || !branch.isWellFormed()) {
-    throw invalidField('#/pull_request/head/ref', 'bad_format', 'must be a branch name that git allows')
+    throw invalidField('#/pull_request/head/ref', 'bad_format', 'must be a valid git branch name')
   }
   return found
 }

@@ -17,7 +17,7 @@ export async function writeQuotaDefaults(db: Db, limits: Limits): Promise<void> 
 /** A refusal that says what is used up and what to do. */
 export function quotaFault({ limit, used, max }: RefusedQuota): Fault {
   const quota = quotas[limit as QuotaName]
-  const detail = `${quota.what}: ${used} of ${max} are used. ${quota.cure}, or ask the operator for a higher limit.`
+  const detail = `${quota.what}: ${used} of ${max} used. ${quota.cure}, or ask the operator for a higher limit.`
   return new Fault('quota_exceeded', detail, { limit, used, max })
 }
 

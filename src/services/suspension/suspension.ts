@@ -35,10 +35,10 @@ function columnsOf(before: Account, { suspended, dns, reason }: Change) {
 export function checkSuspension(actor: Actor, id: string, { suspended, dns, reason }: Sound<Change>): void {
   if (suspended && id === actor.accountId) {
     // Nobody would be left to lift it.
-    throw invalidField('#/suspended', 'own_account', 'an operator cannot suspend the account it works from')
+    throw invalidField('#/suspended', 'own_account', 'you cannot suspend your own account')
   }
   if (suspended !== false) return
-  const detail = 'belongs to a suspension only'
+  const detail = 'is only allowed when suspending'
   refuseFields([
     ...(dns === undefined ? [] : [badField('#/dns', 'not_allowed', detail)]),
     ...(reason === undefined ? [] : [badField('#/reason', 'not_allowed', detail)]),

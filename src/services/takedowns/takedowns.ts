@@ -51,8 +51,7 @@ async function targetOfHost(db: Db, urls: Urls, given: string): Promise<Target> 
   const host = read.name
   const owner = (await ownerOfLabel(db, urls, host)) ?? (await ownerOfDomain(db, host))
   if (owner) return { ...owner, host, hosts: [host] }
-  const detail =
-    'is served by nobody here; it must be the host of a project, of a READY deployment, of its branch or of a domain'
+  const detail = 'is not served here; use the host of a project, READY deployment, branch or domain'
   throw invalidField('#/host', 'not_served', detail)
 }
 
@@ -91,7 +90,7 @@ type Named = Pick<Static<typeof CreateTakedown>, 'host' | 'project'>
 function findTarget(db: Db, urls: Urls, { host, project }: Named): Promise<Target> {
   if (host !== undefined && project === undefined) return targetOfHost(db, urls, host)
   if (project !== undefined && host === undefined) return targetOfProject(db, urls, project)
-  const detail = 'exactly one of host and project must be given'
+  const detail = 'send exactly one of `host` and `project`'
   throw host === undefined
     ? invalidField('#/host', 'required', detail)
     : invalidField('#/project', 'not_allowed', detail)

@@ -82,7 +82,7 @@ export function isLater(time: Date | null, than: Date | null): boolean {
 export function requireTime(caller: Token, old: Token): void {
   if (!isLater(old.expiresAt, caller.expiresAt)) return
   const latest = caller.expiresAt!.toISOString()
-  throw new Fault('token_outlives_caller', `The calling token expires at ${latest}, before the one to rotate.`)
+  throw new Fault('token_outlives_caller', `The calling token expires at ${latest}, before the token to rotate.`)
 }
 
 /** When a new token expires; by default with its parent. */
@@ -101,7 +101,7 @@ export function futureTime(text: string): Date {
   const time = new Date(text)
   const ms = time.getTime()
   if (Number.isNaN(ms) || time.getUTCFullYear() > 9999)
-    throw invalidField('#/expiresAt', 'bad_format', 'is not a time there is')
+    throw invalidField('#/expiresAt', 'bad_format', 'is not a valid time')
   if (ms <= Date.now()) throw invalidField('#/expiresAt', 'in_the_past', 'must be in the future')
   return time
 }

@@ -59,7 +59,7 @@ async function narrowed(db: Db, actor: Actor, token: Token, input: Sound<Input>)
     () => (input.scopes ? fewerScopes(token, input.scopes) : token.scopes),
     () => {
       const isOutside = (id: string) => token.projectIds.length > 0 && !token.projectIds.includes(id)
-      const widens = (id: string) => (isOutside(id) ? 'the token may not see it' : undefined)
+      const widens = (id: string) => (isOutside(id) ? 'the token cannot access it' : undefined)
       return input.projects ? resolveProjects(db, actor, input.projects, widens) : token.projectIds
     },
     () => {
@@ -75,7 +75,7 @@ function fewerScopes(token: Token, wanted: (Scope | undefined)[]): Scope[] {
   const isWider = (scope: Scope | undefined) => scope && !grants(token.scopes as Scope[], scope)
   refuseFields(
     wanted.flatMap((scope, index) =>
-      isWider(scope) ? badField(`#/scopes/${index}`, 'widens', 'the token does not have it') : [],
+      isWider(scope) ? badField(`#/scopes/${index}`, 'widens', 'the token does not have this scope') : [],
     ),
   )
   return wanted.filter((scope) => scope !== undefined)

@@ -68,5 +68,9 @@ async function creatorOf(db: Db, caller: Token, lineageId: string | null): Promi
 
 /** The caller would get the secret of a token that ends with it. */
 function wouldEnd() {
-  return invalidField('#/revokeChildren', 'revokes_caller', 'would revoke the calling token, which came from this one')
+  return invalidField(
+    '#/revokeChildren',
+    'revokes_caller',
+    'would revoke the calling token, which descends from this one',
+  )
 }

@@ -55,7 +55,7 @@ export function readTypes(
 ): { types: string[]; errors: FieldError[] } {
   const known = (types ?? []).map((type) => (type === undefined ? undefined : recordTypeOf(type)))
   const errors = known.flatMap((type, index) =>
-    type === null ? badField(`${at}/${index}`, 'not_allowed', `there are no records of type ${types![index]}`) : [],
+    type === null ? badField(`${at}/${index}`, 'not_allowed', `the record type ${types![index]} is not supported`) : [],
   )
   return { types: [...new Set(known.filter((type) => typeof type === 'string'))], errors }
 }
@@ -94,7 +94,7 @@ export async function resolveZones(
     errors.push(...patterns.errors, ...read.errors)
     if (patterns.errors.length + read.errors.length > 0) return []
     const part = { domainId, names: patterns.names, types: read.types }
-    if (!isAllowed(part)) errors.push(badField(at, 'widens', 'is more than may be granted here'))
+    if (!isAllowed(part)) errors.push(badField(at, 'widens', 'exceeds what the token may grant'))
     return [part]
   })
   refuseFields(errors)

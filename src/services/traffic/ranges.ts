@@ -36,7 +36,10 @@ export function rangeOf(
   if (isReversed || fromMs >= toMs) refuseTime('from', 'must be before `to`')
   const count = (toMs - fromMs) / stepMs
   if (count > mostBuckets) {
-    refuseTime('from', `is ${count} steps before \`to\`, more than ${mostBuckets}: ask for less, or a longer step`)
+    refuseTime(
+      'from',
+      `is ${count} steps before \`to\`, more than ${mostBuckets}; request a shorter range or a longer step`,
+    )
   }
   const rollups = step === 'minute' ? 'minute' : 'hour'
   if (fromMs < keptSince(rollups, nowMs).getTime()) {

@@ -38,7 +38,7 @@ async function* bounded(chunks: AsyncIterable<Buffer>, mostBytes: number, refusa
 const mostPackedBytes = (fileBytes: number) => fileBytes + overheadBytes
 
 const tooLarge = (fileBytes: number) =>
-  new Fault('body_too_large', `The archive has more than ${mostPackedBytes(fileBytes)} bytes.`)
+  new Fault('body_too_large', `The archive is larger than ${mostPackedBytes(fileBytes)} bytes.`)
 
 /** Before a byte of it is read; 0 where the length is unknown. */
 export function refuseLarge(length: number, fileBytes: number): void {
@@ -80,7 +80,7 @@ async function walk(
   const packed = createReadStream(path, { highWaterMark: 1 << 18 })
   const bytes = (await isGzip(path)) ? packed.pipe(createGunzip()) : packed
   // However small it is packed: also names, folders and what else comes without a file take time to read.
-  const tooMany = () => badArchive(`The archive has more than ${mostBytes} bytes.`)
+  const tooMany = () => badArchive(`The archive is larger than ${mostBytes} bytes.`)
   const reader = new ByteReader(bounded(bytes, mostBytes, tooMany))
   try {
     for await (const entry of readArchive(reader)) {
@@ -113,17 +113,17 @@ export async function listArchive(path: string, limits: ArchiveLimits): Promise<
     const size = entry.kind === 'link' ? Buffer.byteLength(entry.target) : entry.size
     bytes += size
     if (files.length >= limits.files) throw badArchive(`The archive has more than ${limits.files} files.`)
-    if (size > limits.fileBytes) throw badArchive(`${shown} has more than ${limits.fileBytes} bytes.`)
-    if (bytes > limits.bytes) throw badArchive(`The files of the archive have more than ${limits.bytes} bytes.`)
+    if (size > limits.fileBytes) throw badArchive(`${shown} is larger than ${limits.fileBytes} bytes.`)
+    if (bytes > limits.bytes) throw badArchive(`The files in the archive exceed ${limits.bytes} bytes.`)
     if (entry.kind === 'link' && !staysInside(entry.path, entry.target)) {
-      throw badArchive(`${shown} is a link that leads out of the archive.`)
+      throw badArchive(`${shown} is a link that points outside the archive.`)
     }
     const digest = createHash('sha256')
     for await (const chunk of content) digest.update(chunk)
     const mode = entry.kind === 'link' ? link : (entry.mode & 0o111) === 0 ? 0o100644 : 0o100755
     files.push({ path: entry.path, sha256: digest.digest('hex'), size, mode })
   })
-  if (files.length === 0) throw badArchive('The archive has no file.')
+  if (files.length === 0) throw badArchive('The archive has no files.')
   const [fault] = await faultsOfPaths(
     files.map((file) => file.path),
     1,

@@ -33,7 +33,7 @@ export async function readBatch(archive: Buffer | undefined): Promise<BatchFile[
       const found = hash('sha256', content)
       if (kind !== 'file' || path !== found) {
         throw badArchive(
-          `${JSON.stringify(path.slice(0, 100))} has to be a file whose name is the SHA-256 of its content.`,
+          `${JSON.stringify(path.slice(0, 100))} must be a file whose name is the SHA-256 of its content.`,
         )
       }
       files.set(found, content)
@@ -41,6 +41,6 @@ export async function readBatch(archive: Buffer | undefined): Promise<BatchFile[
   } catch (error) {
     throw refusalOf(error)
   }
-  if (files.size === 0) throw badArchive('The archive has no file.')
+  if (files.size === 0) throw badArchive('The archive has no files.')
   return [...files].map(([sha256, content]) => ({ sha256, content }))
 }

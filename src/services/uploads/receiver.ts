@@ -66,9 +66,9 @@ function wrong(pointer: string, detail: string): Fault {
   return new Fault('validation_failed', detail, { errors: [{ in: part, pointer, code: 'wrong', detail }] })
 }
 
-const otherHash = (found: string) => wrong('#', `The SHA-256 of the content is ${found}, not the one in the path.`)
+const otherHash = (found: string) => wrong('#', `The SHA-256 of the content is ${found}, which differs from the path.`)
 const otherLength = (got: number, end: number) =>
-  wrong('#/content-length', `The body ends at byte ${got} of the content; it was to end at ${end}.`)
+  wrong('#/content-length', `The body ends at byte ${got} of the content instead of ${end}.`)
 
 type ReceiverConfig = { dataDir: string; diskReserveMb: number; artifacts: object | null }
 
@@ -163,7 +163,7 @@ export function createReceiver({
     const size = taken ? await sizeOf(path) : 0
     if (size === from) return
     if (taken) await rename(path, part)
-    throw new Fault('upload_offset_wrong', `The piece begins at byte ${from}, but ${size} bytes are here.`)
+    throw new Fault('upload_offset_wrong', `The chunk starts at byte ${from}, but the server has ${size} bytes.`)
   }
 
   async function storeFile(path: string, size: number): Promise<void> {

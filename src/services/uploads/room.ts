@@ -24,7 +24,7 @@ export type Room = { hold(): Hold }
 const blockBytes = 4 << 20
 
 export const unavailable = (cause: unknown) =>
-  new Fault('overloaded', 'The platform cannot store anything at present. Nothing of the request was stored.', {
+  new Fault('overloaded', 'The platform cannot store anything at the moment. Nothing was stored.', {
     cause,
     retryAfterSeconds: 10,
   })

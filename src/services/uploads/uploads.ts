@@ -31,7 +31,7 @@ export type Content = { sha256: string; size: number }
 export async function checkFileSize(db: Db, accountId: string, size: number): Promise<void> {
   const max = await limitOf(db, accountId, 'uploadFileBytes')
   if (size <= max) return
-  throw new Fault('body_too_large', `The file has ${size} bytes; one file can have ${max}.`)
+  throw new Fault('body_too_large', `The file has ${size} bytes; the limit is ${max}.`)
 }
 
 /** Refuses more bytes than the account may hold; `db` is the handle of a transaction that has locked its uploads. */
@@ -58,7 +58,7 @@ async function refuseOtherSizes(db: Db, { accountId, projectIds }: Actor, conten
   const [other] = await otherSize(db, { accountId, projectIds, contents })
   if (!other) return
   const { deploymentId, sha256, size } = other
-  throw wrongSize(`The deployment ${deploymentId} lists ${sha256} with ${size} bytes, which is wrong.`)
+  throw wrongSize(`The deployment ${deploymentId} lists ${sha256} with ${size} bytes, which is a different size.`)
 }
 
 /** Refuses contents that the account has no room for; what a deployment waits for has its room already. */
@@ -102,7 +102,7 @@ export async function reserve(db: Db, actor: Actor, { sha256, size }: Content): 
     const hidden = isWhole && actor.projectIds !== null && known?.tokenId !== tokenId
     // Pieces that say more would be kept, and count as what is here.
     if (isWhole && knownSize !== size) {
-      throw wrongSize(hidden ? `That is not the size of ${sha256}.` : `The content ${sha256} has ${knownSize} bytes.`)
+      throw wrongSize(hidden ? `The size does not match ${sha256}.` : `The content ${sha256} has ${knownSize} bytes.`)
     }
     await requireRoom(db, accountId, [{ sha256, size }])
     const expiresAt = new Date(now + waitMs)

@@ -11,8 +11,8 @@ export function targetRefusal(text: string, rules: TargetRules): string | null {
   if (rules.production && url.protocol !== 'https:') return 'must start with https://'
   // Credentials would be shown to everyone who may read the webhook; a fragment is never sent.
   if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(text)) {
-    return 'must not hold credentials'
+    return 'must not contain credentials'
   }
-  if (text.includes('#')) return 'must not have a fragment'
+  if (text.includes('#')) return 'must not contain a fragment'
   return rules.webhookAllowPrivate ? null : hostRefusal(url.hostname)
 }

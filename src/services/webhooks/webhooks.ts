@@ -52,7 +52,7 @@ export function checkWebhook(rules: TargetRules, input: Sound<Static<typeof Chan
   if (refusal) errors.push(badField('#/url', 'bad_url', refusal))
   for (const [index, pattern] of (input.events ?? []).entries()) {
     if (pattern === undefined || eventTypes.some((type) => subscribes([pattern], type))) continue
-    const detail = `${pattern} matches no event; known are *, prefixes such as deployment.* and ${eventTypes.join(', ')}`
+    const detail = `${pattern} matches no event; use *, a prefix such as deployment.*, or one of ${eventTypes.join(', ')}`
     errors.push(badField(`#/events/${index}`, 'unknown_event', detail))
   }
   refuseFields(errors)

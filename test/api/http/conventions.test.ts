@@ -24,7 +24,7 @@ describe('every answer', () => {
     expect((await api.call('GET', '/projects')).headers['api-version']).toBe('2026-11-19')
     const { status, body } = await api.call('GET', '/projects', { headers: { 'api-version': '2020-01-01' } })
     expect([status, body.code]).toEqual([400, 'unknown_api_version'])
-    expect(body.detail).toBe('There is no version 2020-01-01; known are 2026-11-19 and 2026-11-14.')
+    expect(body.detail).toBe('There is no version 2020-01-01. Supported: 2026-11-19 and 2026-11-14.')
   })
 
   test('tells what is left of the rate limits of the token and of the account', async () => {

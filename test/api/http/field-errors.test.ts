@@ -19,7 +19,7 @@ const post = (path: string, body: unknown) => api.call('POST', path, { body })
 describe('form and meaning together', () => {
   test('a record with a bad ttl and a bad value', async () => {
     const answer = await post(`/dns/${zone}/records`, { type: 'MX', name: '@', value: 'mail', ttl: 5 })
-    expect(answer).toMatchObject({ status: 422, body: { code: 'validation_failed', detail: 'Not valid: value, ttl.' } })
+    expect(answer).toMatchObject({ status: 422, body: { code: 'validation_failed', detail: 'Invalid: value, ttl.' } })
     expect(named(answer)).toEqual([
       ['#/value', 'bad_format'],
       ['#/ttl', 'out_of_range'],
@@ -171,12 +171,12 @@ describe('bounds', () => {
 
 describe('names that are not known', () => {
   test.each([
-    ['/projects?lmit=5', 'is not a parameter here; did you mean limit?'],
-    ['/projects/site?expand=all', 'is not a parameter here; there is none'],
-    ['/domains/fields.example.com?wiat=1', 'is not a parameter here; did you mean wait?'],
-    ['/dns/fields.example.com/zone?x=1', 'is not a parameter here; there is none'],
-    ['/account?full=1', 'is not a parameter here; there is none'],
-    ['/projects?zzzzzzzz=1', expect.stringMatching(/^is not a parameter here; known are limit, cursor, order/)],
+    ['/projects?lmit=5', 'is not a supported parameter; did you mean limit?'],
+    ['/projects/site?expand=all', 'is not a supported parameter; there are none'],
+    ['/domains/fields.example.com?wiat=1', 'is not a supported parameter; did you mean wait?'],
+    ['/dns/fields.example.com/zone?x=1', 'is not a supported parameter; there are none'],
+    ['/account?full=1', 'is not a supported parameter; there are none'],
+    ['/projects?zzzzzzzz=1', expect.stringMatching(/^is not a supported parameter; use limit, cursor, order/)],
   ])('GET %s is refused', async (path, detail) => {
     const answer = await api.call('GET', path)
     expect(answer).toMatchObject({ status: 422, body: { errors: [{ in: 'query', code: 'unknown_field', detail }] } })
@@ -185,7 +185,7 @@ describe('names that are not known', () => {
   test('a field of a body gets the nearest name, too', async () => {
     const answer = await post('/projects', { name: 'x', repo: 'a/b', setings: {} })
     expect(answer.body.errors).toMatchObject([
-      { pointer: '#/setings', detail: 'is not a field here; did you mean settings?' },
+      { pointer: '#/setings', detail: 'is not a supported field; did you mean settings?' },
     ])
   })
 })

@@ -11,7 +11,7 @@ afterAll(() => api.stop())
 const post = (path: string, body: string, type = 'application/json') =>
   api.call('POST', path, { body, headers: { 'content-type': type } })
 
-describe('a key that is there twice', () => {
+describe('a key that appears twice', () => {
   test.each([
     ['{"name":"a","name":"b","repo":"a/b"}', '"name"'],
     ['{"name":"a","\\u006eame":"b","repo":"a/b"}', '"\\u006eame"'],
@@ -22,7 +22,7 @@ describe('a key that is there twice', () => {
   ])('%s is refused by name', async (body, key) => {
     const answer = await post('/projects', body)
     expect([answer.status, answer.body.code]).toEqual([400, 'invalid_json'])
-    expect(answer.body.detail).toBe(`The body is not valid JSON: ${key} is there twice in one object.`)
+    expect(answer.body.detail).toBe(`The body is not valid JSON: ${key} appears twice in one object.`)
   })
 
   test.each([

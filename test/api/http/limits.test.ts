@@ -15,7 +15,7 @@ describe('rate limits', () => {
     expect(statuses).toEqual([200, 200, 429])
     const refused = await api.call('GET', '/regions')
     expect(refused.body.code).toBe('rate_limited')
-    expect(refused.body.detail).toContain('by this token')
+    expect(refused.body.detail).toContain('with this token')
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
     // What was refused is not taken from the account either.
     expect(refused.headers.ratelimit).toMatch(/^"token";r=0;t=\d+, "account";r=97;t=\d+$/)
@@ -38,7 +38,7 @@ describe('rate limits', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(15)
     const last = answers[answers.length - 1]!
     expect(last).toMatchObject({ status: 429, body: { code: 'rate_limited' } })
-    expect(last.body.detail).toContain('by all tokens of the account')
+    expect(last.body.detail).toContain('with all tokens of the account')
     expect(last.headers.ratelimit).toMatch(/^"token";r=6;t=\d+, "account";r=0;t=\d+$/)
     expect(Number(last.headers['retry-after'])).toBeGreaterThan(0)
     const other = await api.newAccount()
@@ -149,7 +149,7 @@ describe('overload', () => {
     await until(() => api.app.shares.open.requests === 3)
     const refused = await api.call('GET', '/regions')
     expect(refused).toMatchObject({ status: 429, body: { code: 'rate_limited' }, headers: { 'retry-after': '1' } })
-    expect(refused.body.detail).toContain('open at once')
+    expect(refused.body.detail).toContain('in progress')
     const other = await api.newAccount()
     expect((await api.call('GET', '/regions', { token: other.token })).status).toBe(200)
     await release()

@@ -64,10 +64,10 @@ test('a database that takes no changes still answers reads, is ready for them, a
   const change = () => api.call('POST', '/tickets', { body: { subject: 'one', message: 'two' } })
   const refused = await until(async () => {
     const answer = await change()
-    return answer.text.includes('takes no changes') && answer
+    return answer.text.includes('read-only') && answer
   })
   expect(refused).toMatchObject({ status: 503, body: { code: 'database_unavailable' } })
-  expect(refused.body.detail).toContain('Nothing of the request was stored')
+  expect(refused.body.detail).toContain('Nothing was stored')
   await api.stop()
 })
 

@@ -49,7 +49,7 @@ describe('waits', () => {
     }
     const problem = JSON.parse(connections[299]!.text().split('\r\n\r\n')[1]!)
     expect(problem).toMatchObject({ code: 'quota_exceeded', limit: 'waits', used: 50, max: 50 })
-    expect(problem.detail).toContain('without `wait`')
+    expect(problem.detail).toContain('Omit `wait`')
     const other = await api.newAccount()
     for (const token of [other.token, api.token, second]) {
       const { status, body } = await api.call('GET', '/account', { token })

@@ -154,13 +154,13 @@ describe('the first line of the log', () => {
     ],
     [
       { position: 9, place: 1, running: 2, allowed: 2 },
-      'Waiting for another build of yours to end: 2 builds are running, as many as the account may run at once.',
+      'Waiting for another of your builds to finish: 2 builds are running, the limit of the account.',
     ],
     [
       { position: 9, place: 3, running: 1, allowed: 1 },
-      'Waiting for another build of yours to end: 1 build is running, as many as the account may run at once, and 2 builds of yours are ahead.',
+      'Waiting for another of your builds to finish: 1 build is running, the limit of the account, and 2 builds of yours are ahead.',
     ],
-    [{ position: 9, place: 3, running: 0, allowed: 0 }, 'Waiting: the account may not run any build at present.'],
+    [{ position: 9, place: 3, running: 0, allowed: 0 }, 'Waiting: the account may not run builds at the moment.'],
   ])('%j: %s', (place, text) => {
     expect(describeWait(place)).toBe(text)
   })

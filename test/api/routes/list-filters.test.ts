@@ -103,8 +103,8 @@ describe('since and until', () => {
     const named = async (times: Promise<Answer>) =>
       (await times).body.errors.map(({ pointer, detail }: Record<string, string>) => [pointer, detail?.split(';')[0]])
     expect(await named(both('2026-11-31T25:00:00Z', '2026-99-30T00:00:00Z'))).toEqual([
-      ['#/since', 'is not a time there is'],
-      ['#/until', 'is not a time there is'],
+      ['#/since', 'is not a valid time'],
+      ['#/until', 'is not a valid time'],
     ])
     expect(await named(both('now', 'x'))).toEqual([
       ['#/since', 'must be a time such as 2027-01-31T12:00:00Z'],

@@ -97,7 +97,7 @@ describe('a token of CI', () => {
     expect((await exchange(token, id)).status).toBe(200)
     const again = await exchange(token, name)
     expect(again).toMatchObject({ status: 403, body: { code: 'oidc_token_refused' } })
-    expect(again.body.detail).toContain('exchanged before')
+    expect(again.body.detail).toContain('already exchanged')
     const unnamed = jwt({ jti: undefined })
     expect((await exchange(unnamed, name)).status).toBe(200)
     expect((await exchange(unnamed, name)).status).toBe(403)
@@ -145,7 +145,7 @@ describe('a token of CI', () => {
     const { token } = await api.newAccount()
     await api.call('POST', '/projects', { token, body: { name, repo: 'a/b' } })
     await api.call('PUT', `/projects/${name}/oidc`, { token, body: { issuer, claims: { repository: 'me/site' } } })
-    expect((await exchange(jwt(), name)).body.detail).toContain('send the id')
+    expect((await exchange(jwt(), name)).body.detail).toContain('Send the project id')
     expect((await exchange(jwt(), id)).body).toMatchObject({ projectId: id })
   })
 

@@ -175,7 +175,7 @@ describe('a request from the same repository', () => {
     const { deployment } = (await tell(hook, 'opened')).body
     const closed = await tell(hook, 'closed')
     expect(closed.body).toMatchObject({ deployment: null, reason: 'pull_request_closed' })
-    expect(closed.body.detail).toBe('The request was closed. 1 build was canceled.')
+    expect(closed.body.detail).toBe('The pull request was closed. 1 build was canceled.')
     expect(await only(hook)).toMatchObject({ state: 'CLOSED', closedAt: expect.any(String) })
     const pushed = (await push(hook, 'b')).body.deployment
     await tell(hook, 'reopened', { commit: 'b' })
@@ -258,7 +258,7 @@ describe('a request from a fork', () => {
     await tell(hook, 'synchronize', { fork: true, commit: 'b' })
     const building = (await approve(hook, 'b')).body.deployment
     const { body } = await tell(hook, 'closed', { fork: true, commit: 'b' })
-    expect(body.detail).toBe('The request was closed. 1 build was canceled; its previews are deleted in 24 hours.')
+    expect(body.detail).toBe('The pull request was closed. 1 build was canceled; its previews are deleted in 24 hours.')
     expect((await deployments(hook)).map(({ id, state }) => [id, state])).toEqual([
       [building, 'CANCELED'],
       [ready, 'READY'],

@@ -124,7 +124,7 @@ describe('an account', () => {
     for (let i = 0; i < 4; i++) await project(`p${i}`)
     const { body } = await project('p5')
     expect(body.detail).toBe(
-      'Projects: 4 of 4 are used. Delete one that is not needed, or ask the operator for a higher limit.',
+      'Projects: 4 of 4 used. Delete one that is not needed, or ask the operator for a higher limit.',
     )
     expect((await usageOf(token)).projects).toBe(4)
   })

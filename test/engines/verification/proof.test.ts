@@ -190,7 +190,7 @@ describe('a name that two accounts claim', () => {
     expect((await world.check('older.com')).verified).toBe(true)
     const lost = await world.check('older.com', younger.token)
     expect(lost).toMatchObject({ verified: false, verification: { nextCheckAt: null } })
-    expect(lost.verification.reason).toContain('Another account has proved that it owns this name')
+    expect(lost.verification.reason).toContain('Another account owns this name')
     expect(await world.events('older.com', younger.accountId)).toEqual(['domain.created', 'domain.unverified'])
   })
 

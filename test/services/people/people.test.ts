@@ -116,7 +116,7 @@ test('an address that nobody has proved brings no rights to who wrote it: the op
   const { account } = await createAccount(api.db, 'of the operator')
   const wanted = { who: 'root@example.com', account: null, role: 'owner' as const }
   await expect(provideLink(api.db, { ...wanted, operator: true })).rejects.toThrow(user.id)
-  await expect(provideLink(api.db, { ...wanted, account })).rejects.toThrow('has not proved')
+  await expect(provideLink(api.db, { ...wanted, account })).rejects.toThrow('has not verified')
   expect((await api.call('GET', '/operator/accounts', { token: await browser.token() })).status).toBe(403)
   // A link gives no rights, and the one who is meant can be named by what only one person has.
   expect((await provideLink(api.db, wanted)).user.id).toBe(user.id)

@@ -109,14 +109,14 @@ test('that is sent again ends nothing that was pushed since: by its id, by its t
   await remove(hook, { delivery, before: commitHash('a') })
   const again = (await push(hook, { after: commitHash('d') })).body.deployment
   for (const sent of [{ delivery }, { before: commitHash('a') }]) {
-    expect((await remove(hook, sent)).body.detail).toBe('This push was taken before.')
+    expect((await remove(hook, sent)).body.detail).toBe('This push was already received.')
   }
   await api.db.push.deleteMany({ where: { projectId: hook.id } })
   create(hook, 'branch')
   expect((await remove(hook, { delivery, before: commitHash('a') })).body).toEqual({
     deployment: null,
     reason: 'branch_deleted',
-    detail: 'The repository has the branch feature. Nothing was canceled or deleted.',
+    detail: 'The repository still has the branch feature. Nothing was canceled or deleted.',
   })
   expect(await stateOf(again)).toBe('BUILDING')
   expect(await isClosed(hook)).toBe(false)

@@ -63,7 +63,7 @@ describe('an archive', () => {
   })
 
   const refused: [string, () => Buffer, RegExp][] = [
-    ['a path that leads out, by pax', () => archive(pax(['path', '../up']), entry('0', 'a', 'x')), /no plain name/],
+    ['a path that leads out, by pax', () => archive(pax(['path', '../up']), entry('0', 'a', 'x')), /`\.\.` segment/],
     ['an absolute path, by GNU', () => archive(entry('L', 'l', '/etc/passwd\0'), entry('0', 'a', 'x')), /absolute/],
     ['.git, by pax', () => archive(pax(['path', 'a/.GiT/config']), entry('0', 'a', 'x')), /\.git/],
     ['the same path twice in two forms', () => archive(entry('0', '\u00e9', 'x'), entry('0', 'e\u0301', 'y')), /twice/],
@@ -91,7 +91,7 @@ describe('an archive', () => {
     [
       'a link that leads out',
       () => archive(entry('2', 'a/b', '', (block) => block.write('../../x', 157))),
-      /leads out/,
+      /points outside/,
     ],
     [
       'a record of pax that lies about its length',
@@ -102,9 +102,9 @@ describe('an archive', () => {
     [
       'a path of 4 kB',
       () => archive(entry('L', 'l', 'n/'.repeat(2_000)), entry('0', 'a', 'x')),
-      /more than 1024 bytes/,
+      /longer than 1024 bytes/,
     ],
-    ['more bytes than are allowed', () => gzipSync(archive(entry('0', 'a', 'x'.repeat(600_000)))), /more than 500000/],
+    ['more bytes than are allowed', () => gzipSync(archive(entry('0', 'a', 'x'.repeat(600_000)))), /larger than 500000/],
     ['no file', () => archive(entry('5', 'folder')), /no file/],
     ['half a header', () => entry('0', 'a', 'x').subarray(0, 700), /too early/],
     ['half a gzip stream', () => gzipSync(archive(entry('0', 'a', 'x'))).subarray(0, 40), /decompressed|too early/],
@@ -117,6 +117,6 @@ describe('an archive', () => {
     const folders = Buffer.concat(Array.from({ length: 2_048 }, () => entry('5', 'folder')))
     const bomb = gzipSync(Buffer.concat(Array.from({ length: 70 }, () => folders)))
     expect(bomb.length).toBeLessThan(1_000_000)
-    await expect(list(bomb)).rejects.toThrow(/more than 68108864 bytes/)
+    await expect(list(bomb)).rejects.toThrow(/larger than 68108864 bytes/)
   })
 })

@@ -34,7 +34,7 @@ it('refuses more attributes than a file may have, in one header or in many', asy
   const attributes = (count: number) => flagged('x', Buffer.alloc(5 * count, record('a', '')))
   const read = (...headers: Buffer[]) => readBatch(Buffer.concat([...headers, one]))
   expect(await read(attributes(1_000))).toHaveLength(1)
-  const refusal = 'A file of the archive has more than 1000 attributes.'
+  const refusal = 'A file in the archive has more than 1000 attributes.'
   await expect(read(attributes(1_001))).rejects.toThrow(refusal)
   await expect(read(...Array(11).fill(attributes(100)))).rejects.toThrow(refusal)
   await expect(readBatch(Buffer.concat([attributes(1_001), tarEnd]))).rejects.toThrow(refusal)

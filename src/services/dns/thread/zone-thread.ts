@@ -118,7 +118,7 @@ export function createZoneThread(databaseUrl: string, log: Logger, createWorker 
     run<K extends ZoneJob['kind']>(accountId: string, job: ZoneJob & { kind: K }, signal: AbortSignal) {
       const ahead = waiting.get(accountId)?.length ?? 0
       if (ahead >= highestWaiting) {
-        const detail = 'Too many large zones of the account wait to be worked on.'
+        const detail = 'Too many large zones of the account are waiting to be processed.'
         return Promise.reject(new Fault('rate_limited', detail, { retryAfterSeconds: 2 }))
       }
       return new Promise<Results[K]>((resolve, reject) => {
@@ -144,7 +144,7 @@ export function createZoneThread(databaseUrl: string, log: Logger, createWorker 
     },
     async close() {
       closed = true
-      const fault = () => new Fault('overloaded', 'The server stops.', { retryAfterSeconds: 5 })
+      const fault = () => new Fault('overloaded', 'The server is shutting down.', { retryAfterSeconds: 5 })
       for (const task of [...waiting.values()].flat()) task.settle({ error: fault() })
       waiting.clear()
       clearTimeout(idle)

@@ -69,7 +69,7 @@ class Upload implements ZoneUpload {
 
   /** What was on its way when the client went must not claim anything that nobody gives back. */
   #refuseDiscarded(): void {
-    if (this.#discarded) throw new Fault('invalid_request', 'The connection was closed before the answer.')
+    if (this.#discarded) throw new Fault('invalid_request', 'The connection was closed before the response.')
   }
 
   claim(): void {
@@ -144,7 +144,7 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
   async function inTime<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const limit = new AbortController()
     const timer = setTimeout(() => {
-      const detail = 'The zone could not be worked on in time. Nothing was changed.'
+      const detail = 'Processing the zone took too long. Nothing was changed.'
       limit.abort(new Fault('overloaded', detail, { retryAfterSeconds: 10 }))
     }, timeLimitMs)
     try {
