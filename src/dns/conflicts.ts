@@ -42,7 +42,7 @@ export function conflict<T extends PlacedRecord>(candidate: PlacedRecord, existi
     if (record.name !== name || (id !== undefined && record.id === id)) continue
     if (record.type === type && record.value === value) {
       // A duplicate is the most specific reason, so it is reported before any other.
-      return { kind: 'existing', code: 'duplicate', detail: `This ${type} record exists already at ${name}.`, record }
+      return { kind: 'existing', code: 'duplicate', detail: `This ${type} record already exists at ${name}.`, record }
     }
     found ??= besideRefused(candidate, record)
   }
@@ -66,19 +66,19 @@ function besideRefused<T extends PlacedRecord>(candidate: PlacedRecord, record: 
     if (policyOf(type).single) {
       return because(
         'only_one',
-        `The name ${name} has a record of type ${type} already, and can have only one; change that one.`,
+        `The name ${name} already has a record of type ${type} and can have only one. Change that one.`,
       )
     }
     if (type === 'MX' && (value === nullMx || record.value === nullMx)) {
       return because(
         'beside_null_mx',
-        `MX 0 . says that ${name} takes no mail, so it is the only MX record there (RFC 7505).`,
+        `MX 0 . says that ${name} accepts no email, so it must be the only MX record there (RFC 7505).`,
       )
     }
     if (isSpf(candidate) && isSpf(record)) {
       return because(
         'second_spf',
-        `The name ${name} has an SPF record already; with two, receivers refuse its mail (RFC 7208). Change that one.`,
+        `The name ${name} already has an SPF record. With two, receivers reject its email (RFC 7208). Change that one.`,
       )
     }
     return null
@@ -94,7 +94,7 @@ function besideRefused<T extends PlacedRecord>(candidate: PlacedRecord, record: 
   return either('DNAME')
     ? because(
         'beside_dname',
-        `A DNAME record cannot stand at a delegation; ${name} has a record of type ${record.type}.`,
+        `A DNAME record cannot exist at a delegation; ${name} has a record of type ${record.type}.`,
       )
     : because(
         'beside_alias',
@@ -132,7 +132,7 @@ export function misplaced<T extends PlacedRecord>(
   }
   for (const above of namesAbove(name)) {
     const record = find(above, 'DNAME')
-    const detail = `The DNAME record of ${above} stands for all names below it, so ${name} can have no records.`
+    const detail = `The DNAME record of ${above} covers all names below it, so ${name} cannot have records.`
     if (record) return { kind: 'existing', code: 'below_dname', detail, record }
   }
   return null

@@ -30,7 +30,7 @@ export function readField(text: string, start: number, stops: ReadonlySet<string
     if (character === '\\') {
       at++
       if (isLineBreak(text[at])) {
-        return { raw: '', quoted, end: at, problem: 'A backslash has no character after it.' }
+        return { raw: '', quoted, end: at, problem: 'A backslash must be followed by a character.' }
       }
     } else if (quoted && character === '"') {
       return { raw: text.slice(first, at), quoted, end: at + 1 }
@@ -53,7 +53,7 @@ export function splitFields(value: string): Parsed<Field[]> {
     }
     const read = readField(value, at, valueStops)
     if (read.problem) return refused(read.problem)
-    if (read.end === at) return refused('A value has one line.')
+    if (read.end === at) return refused('A value must be a single line.')
     fields.push({ raw: read.raw, quoted: read.quoted, adjacent: at === previousEnd })
     at = read.end
     previousEnd = at

@@ -14,7 +14,7 @@ const defaultPrecisions = [0x12, 0x16, 0x13]
 function readAngle(texts: string[], signs: string, highestDegrees: number): Parsed<{ angle: number; used: number }> {
   const used = texts.findIndex((text) => signs.includes(text.toUpperCase()) && text.length === 1)
   if (used < 1 || used > 3)
-    return refused(`There is no ${signs[0]} or ${signs[1]} behind degrees, minutes and seconds.`)
+    return refused(`The degrees, minutes and seconds must be followed by ${signs[0]} or ${signs[1]}.`)
   const degrees = wholeNumber(texts[0], highestDegrees)
   const minutes = used > 1 ? wholeNumber(texts[1], 59) : 0
   const seconds = used > 2 ? /^(\d{1,2})(?:\.(\d{1,3}))?$/.exec(texts[2] ?? '') : ['', '0']
@@ -78,16 +78,17 @@ export function locOctets(fields: Field[]): Parsed<Buffer> {
   const [height = '', ...sizes] = texts.value.slice(latitude.value.used + longitude.value.used)
   const altitude = readCentimetres(height)
   if (altitude === null || altitude < -lowestAltitude || altitude + lowestAltitude > 0xffff_ffff) {
-    return refused(`The altitude ${shown(height)} is not metres from -100000.00 to 42849672.95.`)
+    return refused(`The altitude ${shown(height)} must be in metres, from -100000.00 to 42849672.95.`)
   }
   const wire = Buffer.alloc(16)
   for (const [index, usual] of defaultPrecisions.entries()) {
     const size = sizes[index]
     const octet = size === undefined ? usual : precisionOctet(size)
-    if (octet === null) return refused(`The size or precision ${shown(size ?? '')} is not metres from 0 to 90000000.`)
+    if (octet === null)
+      return refused(`The size or precision ${shown(size ?? '')} must be in metres, from 0 to 90000000.`)
     wire[1 + index] = octet
   }
-  if (sizes.length > defaultPrecisions.length) return refused('There are fields behind the vertical precision.')
+  if (sizes.length > defaultPrecisions.length) return refused('There are extra fields after the vertical precision.')
   wire.writeUInt32BE(equator + latitude.value.angle, 4)
   wire.writeUInt32BE(equator + longitude.value.angle, 8)
   wire.writeUInt32BE(lowestAltitude + altitude, 12)

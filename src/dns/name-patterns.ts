@@ -8,7 +8,7 @@ export function parseNamePattern(input: string, zone: string): Parsed<string> {
   const start = relativeName(input.slice(0, -2), zone)
   if (!start.ok) return start
   if (start.value === '@' || start.value.startsWith('*')) {
-    return refused(`The pattern ${shown(input)} is not a name whose first or last label is a star.`)
+    return refused(`The pattern ${shown(input)} must be a name; only its first or last label may be *.`)
   }
   return parsed(`${start.value}.*`)
 }

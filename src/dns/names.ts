@@ -25,7 +25,7 @@ function withPlainEscapes(text: string): Parsed<string> {
   })
   if (isRight) return parsed(plain)
   return refused(
-    `The name ${shown(text)} has a backslash without a character or an octet behind it, as in \\. or \\046.`,
+    `The name ${shown(text)} has a backslash that is not followed by a character or an octet, as in \\. or \\046.`,
   )
 }
 
@@ -47,7 +47,7 @@ function asciiLabel(label: string): string | null {
 // Lower case, A-labels, no last dot; the root is ".".
 export function canonicalName(input: string): Parsed<string> {
   if (input === '.') return parsed('.')
-  if (input === '') return refused('A name is empty; write @ for the domain itself.')
+  if (input === '') return refused('The name is empty. Use @ for the domain itself.')
   if (input.length > highestInputCharacters) {
     return refused(`The name ${shown(input)} is longer than 255 octets.`)
   }
@@ -61,10 +61,14 @@ export function canonicalName(input: string): Parsed<string> {
   const ascii: string[] = []
   for (const [index, label] of labels.entries()) {
     if (label === '')
-      return refused(`The name ${shown(input)} has an empty label: two dots meet, or it begins with one.`)
+      return refused(
+        `The name ${shown(input)} has an empty label: it contains two dots in a row, or starts with a dot.`,
+      )
     if (label.includes('*')) {
       if (label !== '*' || index > 0) {
-        return refused(`The name ${shown(input)} has a * that is not its whole leftmost label, as in *.example.com.`)
+        return refused(
+          `The name ${shown(input)} has a * in the wrong place: it must be the whole first label, as in *.example.com.`,
+        )
       }
       ascii.push(label)
       continue
@@ -101,7 +105,7 @@ export function absoluteName(relative: string, zone: string): string {
 }
 
 export function relativeName(input: string, zone: string): Parsed<string> {
-  if (typeof input !== 'string') return refused('A name is text; write @ for the domain itself.')
+  if (typeof input !== 'string') return refused('A name must be text. Use @ for the domain itself.')
   if (input === '@') return parsed('@')
   const name = canonicalName(input)
   if (!name.ok) return name
@@ -111,7 +115,7 @@ export function relativeName(input: string, zone: string): Parsed<string> {
     return refused(`The name ${shown(input)} ends in a dot but not in ${zoneName(zone)}, so it is outside the domain.`)
   }
   if (octetsIn(absoluteName(name.value, zone)) > highestNameCharacters) {
-    return refused(`The name ${shown(input)} together with ${zoneName(zone)} is longer than 255 octets.`)
+    return refused(`The name ${shown(input)} is longer than 255 octets with ${zoneName(zone)} appended.`)
   }
   return name
 }
@@ -121,16 +125,16 @@ export function hostTarget(input: string, zone: string): Parsed<string> {
   const name = canonicalName(input)
   if (!name.ok || name.value === '.' || name.value === zoneName(zone)) return name
   if (name.value.startsWith('*'))
-    return refused(`The target ${shown(input)} is a wildcard, which no record can point at.`)
+    return refused(`The target ${shown(input)} is a wildcard; records cannot point at one.`)
   const labels = name.value.split('.')
   // "mail" may mean mail.example.com or a top-level name, so it is refused instead of guessed.
   if (labels.length === 1) {
     return refused(
-      `The target ${shown(input)} is not a full host name; write all of it, for example ${name.value}.${zoneName(zone)}.`,
+      `The target ${shown(input)} is not a full host name. Write it out, for example ${name.value}.${zoneName(zone)}.`,
     )
   }
   if (/^\d+$/.test(labels.at(-1) ?? '')) {
-    return refused(`The target ${shown(input)} is not a host name; addresses belong in A and AAAA records.`)
+    return refused(`The target ${shown(input)} is not a host name. Addresses belong in A and AAAA records.`)
   }
   return name
 }

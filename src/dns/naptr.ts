@@ -3,7 +3,7 @@ import { splitFields } from './fields.ts'
 import { octetsOf } from './octets.ts'
 
 const malformed =
-  'The regexp is not a delimiter, a regular expression, a replacement and flags, as in !^.*$!sip:a@b.example!.'
+  'The regexp must be a delimiter, a regular expression, a replacement and flags, as in !^.*$!sip:a@b.example!.'
 
 // The fields are canonical; the fifth is the regexp, in quotes.
 export function naptrProblem(texts: string[]): string | null {
@@ -21,7 +21,7 @@ export function naptrProblem(texts: string[]): string | null {
   if (groups === null) return 'The regular expression of the regexp is not valid.'
   const highest = Math.max(0, ...Array.from(replacement.matchAll(/\\(.)/gs), ([, digit = '']) => Number(digit) || 0))
   return highest > groups || /\\0/.test(replacement)
-    ? 'The replacement refers to a group that the regexp does not have.'
+    ? 'The replacement refers to a group that does not exist in the regexp.'
     : null
 }
 

@@ -19,7 +19,7 @@ export function octetsOf(raw: string): Parsed<Buffer> {
       continue
     }
     at++
-    if (at === octets.length) return refused('A backslash has no character after it.')
+    if (at === octets.length) return refused('A backslash must be followed by a character.')
     if (!isDigit(octets[at])) {
       octets[to++] = octets[at]!
       continue

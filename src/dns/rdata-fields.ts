@@ -12,9 +12,7 @@ export function plainTexts(fields: Field[], least: number, most: number): Parsed
   if (fields.length < least || fields.length > most) {
     const expected =
       least === most ? `${least}` : most === Number.POSITIVE_INFINITY ? `at least ${least}` : `${least}-${most}`
-    return refused(
-      `The value has ${fields.length} ${fields.length === 1 ? 'field' : 'fields'} where ${expected} belong.`,
-    )
+    return refused(`The value has ${fields.length} ${fields.length === 1 ? 'field' : 'fields'} instead of ${expected}.`)
   }
   const quoted = fields.find((field) => field.quoted)
   if (quoted) return refused(`The field ${shown(quoted.raw)} must not be in quotes.`)
@@ -52,7 +50,7 @@ export function hexData(digits: string, called: string, octets: number | undefin
   const data = hexOctets(digits)
   if (data === null) return refused(`The ${called} ${shown(digits)} is not an even number of hexadecimal digits.`)
   if (octets !== undefined && data.length !== octets * 2) {
-    return refused(`The ${called} has ${data.length} hexadecimal digits where its type needs ${octets * 2}.`)
+    return refused(`The ${called} has ${data.length} hexadecimal digits; its type needs ${octets * 2}.`)
   }
   if (data.length > highest * 2) return refused(`The ${called} has more than ${highest} octets.`)
   return parsed(data)

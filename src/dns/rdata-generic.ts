@@ -54,9 +54,9 @@ function readOctets(fields: Field[]): Parsed<Buffer> {
   const digits = texts.value.slice(1).join('')
   const hex = digits === '' ? '' : hexOctets(digits)
   if (length === null || hex === null || hex.length !== length * 2) {
-    return refused('Generic rdata is \\#, the number of octets, and as many octets in hexadecimal.')
+    return refused('Generic rdata must be \\#, the number of octets, and that many octets in hexadecimal.')
   }
-  if (length > highestRdataOctets) return refused(`The value takes more than ${highestRdataOctets} octets.`)
+  if (length > highestRdataOctets) return refused(`The value is longer than ${highestRdataOctets} octets.`)
   return parsed(Buffer.from(hex, 'hex'))
 }
 
@@ -66,7 +66,7 @@ export function genericPresentation(type: RecordType, fields: Field[]): Parsed<s
   if (!octets.ok) return octets
   const layout = isNamedType(type) ? layouts[type as LaidOut] : otherLayouts.get(Number(type.slice(4)))
   const wire = new WireReader(octets.value)
-  if (type === 'ALIAS') return refused('An ALIAS record has no generic rdata.')
+  if (type === 'ALIAS') return refused('An ALIAS record cannot use generic rdata.')
   const text = layout ? textFromWire(layout, wire) : (writers[type as NamedType]?.(wire) ?? '')
   if (wire.failed || wire.at !== wire.octets.length) {
     return refused(`The generic rdata is not well-formed rdata of type ${type}.`)
@@ -76,7 +76,7 @@ export function genericPresentation(type: RecordType, fields: Field[]): Parsed<s
 
 // Of a type that has neither a name nor a layout here, any octets.
 export function readOpaque(type: NumberedType, fields: Field[]): Parsed<string> {
-  if (!isGeneric(fields)) return refused(`A value of type ${type} is generic rdata.`)
+  if (!isGeneric(fields)) return refused(`A value of type ${type} must be generic rdata.`)
   const octets = readOctets(fields)
   return octets.ok ? parsed(genericValue(octets.value)) : octets
 }

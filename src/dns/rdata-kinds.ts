@@ -71,7 +71,7 @@ function name(mayBeRoot: boolean): Kind {
       const text = plain(fields)
       const target = text.ok ? resolve(text.value) : text
       const isRoot = target.ok && target.value === '.'
-      return isRoot && !mayBeRoot ? refused('The target is the root, which is no host.') : target
+      return isRoot && !mayBeRoot ? refused('The target is the root, which is not a host.') : target
     },
     toWire: (raw) => Buffer.from(wireName(raw), 'latin1'),
     fromWire: (wire) => wire.name(),
@@ -88,7 +88,7 @@ export const text: Kind = {
     if (!found.ok) return found
     const { length } = found.value
     return length > 255
-      ? refused(`The text ${shown(field?.raw ?? '')} has ${length} octets; it can have 255.`)
+      ? refused(`The text ${shown(field?.raw ?? '')} has ${length} octets; the limit is 255.`)
       : parsed(quotedOctets(found.value))
   },
   toWire(raw) {
@@ -117,7 +117,7 @@ export const caaTag: Kind = {
     if (!found.ok) return found
     const tag = found.value.toLowerCase()
     if (/^[a-z0-9]{1,255}$/.test(tag)) return parsed(tag)
-    return refused(`The tag ${shown(tag)} is not 1-255 letters and digits, as in issue, issuewild or iodef.`)
+    return refused(`The tag ${shown(tag)} must be 1-255 letters and digits, as in issue, issuewild or iodef.`)
   },
   toWire: text.toWire,
   fromWire: (wire) => wire.take(wire.number(1)).toString('latin1'),

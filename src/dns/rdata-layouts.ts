@@ -53,7 +53,7 @@ function sized(called: string, typeAt: number, lengths: Readonly<Record<string, 
     const wanted = lengths[texts[typeAt] ?? '']
     const digits = texts.at(-1)?.length ?? 0
     if (wanted === undefined || digits === wanted * 2) return null
-    return `The ${called} has ${digits} hexadecimal digits where its type needs ${wanted * 2}.`
+    return `The ${called} has ${digits} hexadecimal digits; its type needs ${wanted * 2}.`
   }
 }
 
@@ -121,7 +121,7 @@ export const layouts: Readonly<Record<LaidOut, Layout>> = {
     kinds: [preference, hostOrRoot],
     check: ([number, target]) =>
       target === '.' && number !== '0'
-        ? 'A domain that takes no mail has the value 0 . with preference 0 (RFC 7505).'
+        ? 'For a domain that accepts no email, use 0 . with preference 0 (RFC 7505).'
         : null,
     compressed: true,
   },
@@ -169,7 +169,7 @@ export function readLaidOut(layout: Layout, fields: Field[], resolve: ResolveTar
   if (problem) return refused(problem)
   const value = texts.join(' ')
   const size = partsOnWire(layout, value).reduce((sum, part) => sum + part.length, 0)
-  return size > highestRdataOctets ? refused(`The value takes more than ${highestRdataOctets} octets.`) : parsed(value)
+  return size > highestRdataOctets ? refused(`The value is longer than ${highestRdataOctets} octets.`) : parsed(value)
 }
 
 // The fields of a canonical value, each as it goes over the wire.

@@ -28,7 +28,7 @@ const readers: Partial<Readonly<Record<NamedType, RdataReader>>> = {
 function explained(type: RecordType, result: Parsed<string>): Parsed<string> {
   if (result.ok) return result
   return refused(
-    `${result.detail} The value of ${/^(?:[AHLMNOS]|URI)/.test(type) ? 'an' : 'a'} ${type} record is ${policyOf(type).expects}.`,
+    `${result.detail} The value of ${/^(?:[AHLMNOS]|URI)/.test(type) ? 'an' : 'a'} ${type} record must be ${policyOf(type).expects}.`,
   )
 }
 

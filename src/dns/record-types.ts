@@ -84,7 +84,7 @@ const typePolicies: Readonly<Record<NamedType, TypePolicy>> = {
     apex: {
       code: 'cname_at_apex',
       detail:
-        'A CNAME record cannot stand at the apex of a domain, beside its SOA and NS records; use an ALIAS record, ' +
+        'A CNAME record cannot exist at the apex of a domain, beside its SOA and NS records. Use an ALIAS record, ' +
         'which answers with the addresses of its target.',
     },
     single: true,
@@ -94,7 +94,7 @@ const typePolicies: Readonly<Record<NamedType, TypePolicy>> = {
     expects: 'one full name, for example example.net',
     wildcard: {
       code: 'dname_at_wildcard',
-      detail: 'A DNAME record cannot stand at a wildcard name: resolvers do not agree on what it means.',
+      detail: 'A DNAME record cannot exist at a wildcard name, because resolvers disagree on what it means.',
     },
     single: true,
     // A delegation would hide it (RFC 6672, section 2.3).
@@ -104,7 +104,7 @@ const typePolicies: Readonly<Record<NamedType, TypePolicy>> = {
     expects: 'key tag, algorithm, digest type and hexadecimal digest, for example 12345 13 2 followed by 64 digits',
     apex: {
       code: 'ds_at_apex',
-      detail: 'A DS record for the domain itself belongs in its parent zone; add it at the registrar.',
+      detail: 'A DS record for the domain itself belongs in its parent zone. Add it at the registrar.',
     },
     excludes: [],
   },
@@ -122,10 +122,10 @@ const typePolicies: Readonly<Record<NamedType, TypePolicy>> = {
   },
   NS: {
     expects: 'one full host name, for example ns1.example.net',
-    apex: { code: 'ns_at_apex', detail: 'SOA and NS records at the apex of the domain belong to the service.' },
+    apex: { code: 'ns_at_apex', detail: 'SOA and NS records at the apex of the domain are managed by the platform.' },
     wildcard: {
       code: 'ns_at_wildcard',
-      detail: 'An NS record cannot stand at a wildcard name: resolvers do not agree on what it means.',
+      detail: 'An NS record cannot exist at a wildcard name, because resolvers disagree on what it means.',
     },
     excludes: [],
   },
@@ -150,7 +150,7 @@ const typePolicies: Readonly<Record<NamedType, TypePolicy>> = {
 }
 
 const numberedPolicy: TypePolicy = {
-  expects: '\\#, the number of octets, and as many octets in hexadecimal, for example \\# 4 C0000201',
+  expects: '\\#, the number of octets, and that many octets in hexadecimal, for example \\# 4 C0000201',
   excludes: [],
 }
 

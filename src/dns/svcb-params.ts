@@ -38,7 +38,7 @@ function alpnToWire(text: Buffer): Parsed<Buffer> {
   const items = listItems(text)
   if (!items.ok) return items
   if (items.value.some((item) => item.length === 0 || item.length > 255)) {
-    return refused('Each protocol of alpn has 1-255 octets, for example alpn="h2,h3".')
+    return refused('Each protocol in alpn must have 1-255 octets, for example alpn="h2,h3".')
   }
   return parsed(Buffer.concat(items.value.flatMap((item) => [Buffer.from([item.length]), item])))
 }
@@ -56,7 +56,7 @@ function alpnToText(wire: Buffer): Parsed<string> {
     }
     at += 1 + length
   }
-  if (octets.length === 0) return refused('The alpn parameter is empty; name a protocol, for example alpn="h2".')
+  if (octets.length === 0) return refused('The alpn parameter is empty. Name a protocol, for example alpn="h2".')
   return parsed(quotedOctets(Buffer.from(octets)))
 }
 
@@ -88,7 +88,9 @@ function groupsToWire(text: Buffer): Parsed<Buffer> {
     .split(',')
     .map((item) => wholeNumber(item, 65_535))
   if (groups.some((group) => group === null)) {
-    return refused('The tls-supported-groups parameter is numbers of groups, for example tls-supported-groups=29,23.')
+    return refused(
+      'The tls-supported-groups parameter must be a list of group numbers, for example tls-supported-groups=29,23.',
+    )
   }
   const wire = Buffer.alloc(groups.length * 2)
   for (const [index, group] of groups.entries()) wire.writeUInt16BE(group ?? 0, index * 2)
@@ -98,7 +100,7 @@ function groupsToWire(text: Buffer): Parsed<Buffer> {
 function groupsToText(wire: Buffer): Parsed<string> {
   const groups = numbersIn(wire)
   if (wire.length === 0 || wire.length % 2 > 0 || new Set(groups).size < groups.length) {
-    return refused('The tls-supported-groups parameter names at least one group, and each only once.')
+    return refused('The tls-supported-groups parameter must name at least one group, and each only once.')
   }
   return parsed(groups.join(','))
 }
@@ -107,7 +109,7 @@ function mandatoryToWire(text: Buffer): Parsed<Buffer> {
   const keys: number[] = []
   for (const name of text.toString('latin1').split(',')) {
     const key = paramKey(name)
-    if (key === null) return refused(`The key ${shown(name)} in mandatory is not known.`)
+    if (key === null) return refused(`The key ${shown(name)} in mandatory is not supported.`)
     keys.push(key)
   }
   const wire = Buffer.alloc(keys.length * 2)
@@ -124,7 +126,7 @@ function mandatoryToText(wire: Buffer): Parsed<string> {
   const keys = numbersIn(wire)
   const ascending = keys.every((key, index) => index === 0 || key > (keys[index - 1] ?? 0))
   if (keys.length === 0 || wire.length % 2 > 0 || !ascending) {
-    return refused('The mandatory parameter names at least one key, and each only once.')
+    return refused('The mandatory parameter must name at least one key, and each only once.')
   }
   if (keys.includes(0)) return refused('The mandatory parameter must not name itself.')
   return parsed(keys.map(paramName).join(','))
@@ -138,7 +140,8 @@ const kinds: ReadonlyMap<number, ParamKind> = new Map<number, ParamKind>([
     {
       name: 'no-default-alpn',
       toWire: parsed,
-      toText: (wire) => (wire.length === 0 ? parsed(null) : refused('The no-default-alpn parameter takes no value.')),
+      toText: (wire) =>
+        wire.length === 0 ? parsed(null) : refused('The no-default-alpn parameter does not take a value.'),
     },
   ],
   [
@@ -147,7 +150,7 @@ const kinds: ReadonlyMap<number, ParamKind> = new Map<number, ParamKind>([
       name: 'port',
       toWire(text) {
         const port = wholeNumber(text.toString('latin1'), 65_535)
-        if (port === null) return refused('The port parameter is a number from 0 to 65535, for example port=8443.')
+        if (port === null) return refused('The port parameter must be a number from 0 to 65535, for example port=8443.')
         return parsed(Buffer.from([port >> 8, port & 255]))
       },
       toText: (wire) =>
@@ -167,7 +170,7 @@ const kinds: ReadonlyMap<number, ParamKind> = new Map<number, ParamKind>([
         return parsed(wire)
       },
       toText: (wire) =>
-        wire.length > 0 ? parsed(wire.toString('base64')) : refused('The ech parameter is base64 and not empty.'),
+        wire.length > 0 ? parsed(wire.toString('base64')) : refused('The ech parameter must be base64, and not empty.'),
     },
   ],
   [6, hint('ipv6hint', 16, ipv6Octets, ipv6Text)],
@@ -180,7 +183,7 @@ const kinds: ReadonlyMap<number, ParamKind> = new Map<number, ParamKind>([
         const path = wire.toString('utf8')
         const valid = path.startsWith('/') && path.includes('{?dns}') && Buffer.from(path, 'utf8').equals(wire)
         if (!valid)
-          return refused('The dohpath parameter is a path with {?dns}, for example dohpath="/dns-query{?dns}".')
+          return refused('The dohpath parameter must be a path with {?dns}, for example dohpath="/dns-query{?dns}".')
         return parsed(quotedOctets(wire))
       },
     },
@@ -190,7 +193,7 @@ const kinds: ReadonlyMap<number, ParamKind> = new Map<number, ParamKind>([
     {
       name: 'ohttp',
       toWire: parsed,
-      toText: (wire) => (wire.length === 0 ? parsed(null) : refused('The ohttp parameter takes no value.')),
+      toText: (wire) => (wire.length === 0 ? parsed(null) : refused('The ohttp parameter does not take a value.')),
     },
   ],
   [9, { name: 'tls-supported-groups', toWire: groupsToWire, toText: groupsToText }],

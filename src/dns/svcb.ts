@@ -16,16 +16,17 @@ function paramTexts(fields: Field[]): Parsed<ParamText[]> {
   for (let at = 0; at < fields.length; at++) {
     const field = fields[at]
     if (!field) break
-    if (field.quoted) return refused(`The text ${shown(field.raw)} has no key in front of it, as in alpn="h2".`)
+    if (field.quoted) return refused(`The text ${shown(field.raw)} has no key, as in alpn="h2".`)
     const equals = field.raw.indexOf('=')
     const name = equals === -1 ? field.raw : field.raw.slice(0, equals)
     let raw = equals === -1 ? '' : field.raw.slice(equals + 1)
     const next = fields[at + 1]
     if (next?.adjacent && next.quoted) {
-      if (raw !== '' || equals === -1) return refused(`The parameter ${shown(field.raw)} runs into a quoted string.`)
+      if (raw !== '' || equals === -1)
+        return refused(`The parameter ${shown(field.raw)} is not separated from the quoted string after it.`)
       raw = next.raw
       at++
-      if (fields[at + 1]?.adjacent) return refused(`The parameter ${shown(name)} goes on after its closing quote.`)
+      if (fields[at + 1]?.adjacent) return refused(`The parameter ${shown(name)} continues after its closing quote.`)
     }
     texts.push({ name, raw })
   }
@@ -39,7 +40,7 @@ function readParams(fields: Field[]): Parsed<SvcbParam[]> {
   for (const { name, raw } of texts.value) {
     const key = paramKey(name)
     if (key === null) {
-      return refused(`The parameter ${shown(name)} is not known; an unlisted one is written key65333="value".`)
+      return refused(`The parameter ${shown(name)} is not supported. Write other parameters as key65333="value".`)
     }
     if (params.has(key)) return refused(`The parameter ${paramName(key)} is given twice.`)
     const octets = octetsOf(raw)
@@ -55,8 +56,8 @@ function inconsistency(params: SvcbParam[]): string | null {
   const keys = new Set(params.map((param) => param.key))
   const mandatory = params.find((param) => param.key === 0)
   const missing = mandatory && numbersIn(mandatory.wire).find((key) => !keys.has(key))
-  if (missing !== undefined) return `The mandatory parameter names ${paramName(missing)}, which is not there.`
-  if (keys.has(2) && !keys.has(1)) return 'The no-default-alpn parameter needs an alpn parameter beside it.'
+  if (missing !== undefined) return `The mandatory parameter names ${paramName(missing)}, which is missing.`
+  if (keys.has(2) && !keys.has(1)) return 'The no-default-alpn parameter requires an alpn parameter.'
   return null
 }
 
@@ -67,7 +68,7 @@ export const parseSvcb: RdataReader = (fields, resolve) => {
   if (!priority.ok) return priority
   const target = resolve(texts.value[1] ?? '')
   if (!target.ok) return target
-  if (fields[2]?.adjacent) return refused('A blank is missing after the target.')
+  if (fields[2]?.adjacent) return refused('The target must be followed by a space.')
   if (priority.value[0] === 0 && fields.length > 2) {
     return refused('With priority 0 the record is an alias and carries no parameters; use priority 1 or more.')
   }
@@ -82,7 +83,7 @@ export const parseSvcb: RdataReader = (fields, resolve) => {
   const inconsistent = inconsistency(params.value)
   if (inconsistent) return refused(inconsistent)
   const size = params.value.reduce((sum, param) => sum + 4 + param.wire.length, 2 + target.value.length + 2)
-  if (size > highestRdataOctets) return refused(`The value takes more than ${highestRdataOctets} octets.`)
+  if (size > highestRdataOctets) return refused(`The value is longer than ${highestRdataOctets} octets.`)
   return parsed(canonical.join(' '))
 }
 

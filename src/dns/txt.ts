@@ -19,14 +19,14 @@ function canonicalTxt(texts: Buffer[]): Parsed<string> {
   const strings = texts.flatMap(wireStrings)
   const size = strings.reduce((sum, string) => sum + 1 + string.length, 0)
   if (size > highestRdataOctets) {
-    return refused(`The text takes ${size} octets; a TXT record holds at most ${highestRdataOctets}.`)
+    return refused(`The text is ${size} octets long; the limit of a TXT record is ${highestRdataOctets}.`)
   }
   return parsed(strings.map(quotedOctets).join(' '))
 }
 
 // In a zone file every field is a string of its own, quoted or not.
 export function parseTxtFields(fields: Field[]): Parsed<string> {
-  if (fields.length === 0) return refused('A TXT record needs text; write "" for an empty string.')
+  if (fields.length === 0) return refused('A TXT record needs text. Write "" for an empty string.')
   const texts: Buffer[] = []
   for (const field of fields) {
     const octets = octetsOf(field.raw)
@@ -39,19 +39,17 @@ export function parseTxtFields(fields: Field[]): Parsed<string> {
 // In the API a value without quotes is one text, blanks included: nobody who sends "v=spf1 -all" means two strings.
 export function parseTxtValue(value: string): Parsed<string> {
   if (!value.startsWith('"')) {
-    if (value === '') return refused('A TXT record needs text; write "" for an empty string.')
+    if (value === '') return refused('A TXT record needs text. Write "" for an empty string.')
     // Taken literally, a pasted "v=DKIM1\; k=rsa" would be published with its backslash and fail in silence.
     if (/\\(?:[;"\\]|\d{3})/.test(value)) {
-      return refused(
-        'The text has backslash escapes but no quotes; put quotes around it, for example "a\\\\b" for a\\b.',
-      )
+      return refused('The text has backslash escapes but no quotes. Put it in quotes, for example "a\\\\b" for a\\b.')
     }
     return canonicalTxt([Buffer.from(value, 'utf8')])
   }
   const fields = splitFields(value)
   if (!fields.ok) return fields
   if (fields.value.some((field) => !field.quoted)) {
-    return refused('There is text outside the quotes; put each string in quotes, for example "one" "two".')
+    return refused('There is text outside the quotes. Put each string in quotes, for example "one" "two".')
   }
   return parseTxtFields(fields.value)
 }

@@ -57,7 +57,7 @@ export function typeRefusal(text: string): string | null {
   const type = text.slice(0, 32).toUpperCase()
   const number = /^TYPE(\d{1,5})$/.exec(type)?.[1]
   const found = number === undefined ? knownByName.get(type) : knownByNumber.get(Number(number))
-  if (found?.kind === 'signing') return `${found.name} records are made by the service when it signs a zone.`
+  if (found?.kind === 'signing') return `${found.name} records are created by the platform when it signs a zone.`
   if (found?.kind === 'foreign') return `The record type ${found.name} is not supported.`
   return null
 }

@@ -45,31 +45,31 @@ export function repair(line: Line, { dialect, isApex }: { dialect: Dialect | nul
   const note = (detail: string) => void line.notes.push(detail)
   if (line.ttl === 1) {
     line.ttl = ttlLimits.default
-    note(`The TTL 1 is Cloudflare's automatic one; ${ttlLimits.default} is used.`)
+    note(`The TTL 1 means automatic at Cloudflare; ${ttlLimits.default} is used instead.`)
   }
   if (type === 'SPF') {
     line.type = 'TXT'
-    note('Records of type SPF are obsolete (RFC 7208); it is imported as TXT.')
+    note('Records of type SPF are obsolete (RFC 7208); this one is imported as TXT.')
   } else if (type === 'ANAME') {
     line.type = 'ALIAS'
-    note('An ANAME record is called ALIAS here.')
+    note('The ANAME record is imported as ALIAS.')
   } else if (line.class === 'AWS' && type === 'ALIAS' && /^(?:A|AAAA|CNAME)$/i.test(line.rdata[0]?.raw ?? '')) {
     // cli53 writes: ALIAS, the type of the answer, the target, the id of its zone, and whether its health counts.
     Object.assign(line, { class: 'IN', ttl: aliasTtl, rdata: line.rdata.slice(1, 2) })
-    note(`An alias of Route 53 is imported as ALIAS, with a TTL of ${aliasTtl}.`)
+    note(`The Route 53 alias is imported as ALIAS with a TTL of ${aliasTtl}.`)
   }
   if (dialect === 'cloudflare') {
     line.comment = line.comment.replace(/ ?\bcf_tags=\S*/g, '').trim()
     if (type === 'CNAME' && isApex) {
       line.type = 'ALIAS'
-      note('A CNAME record of the domain itself, which Cloudflare flattens, is called ALIAS here.')
+      note('The CNAME record of the domain itself, which Cloudflare flattens, is imported as ALIAS.')
     }
   }
   const at = targets[type]
   const target = at === undefined ? undefined : line.rdata[at]
   if (dialect === 'godaddy' && at !== undefined && target?.raw.includes('.') && !endsInDot(target.raw)) {
     line.rdata = line.rdata.with(at, plainField(`${target.raw}.`))
-    note(`GoDaddy leaves out the last dot; the target is ${target.raw}.`)
+    note(`GoDaddy omits the trailing dot; the target is ${target.raw}.`)
   }
   return line
 }
@@ -81,11 +81,12 @@ export function repairedOwner(
   zone: string,
 ): { raw: string; note: string } | null {
   // Octal: in decimal, as everybody else writes, it would be a digit that needs no escape.
-  if (/^\\052(?:\.|$)/.test(raw)) return { raw: `*${raw.slice(4)}`, note: 'Route 53 writes * as \\052; * is used.' }
+  if (/^\\052(?:\.|$)/.test(raw))
+    return { raw: `*${raw.slice(4)}`, note: 'Route 53 writes * as \\052; it is imported as *.' }
   if (dialect !== 'cloudflare' && dialect !== 'godaddy') return null
   const name = raw.toLowerCase()
   if (name !== zone && !name.endsWith(`.${zone}`)) return null
-  return { raw: `${raw}.`, note: `The last dot of ${raw} is missing; it is taken as a full name.` }
+  return { raw: `${raw}.`, note: `The trailing dot of ${raw} is missing; it is read as a full name.` }
 }
 
 // A value that stands for no address: what GoDaddy writes for a domain that points at its own pages.

@@ -94,7 +94,7 @@ export function* zoneEntries(source: string): Generator<ZoneEntry> {
         openedAt.push(line)
         at++
       } else if (character === ')') {
-        if (openedAt.pop() === undefined) fail('A closing parenthesis has no opening one.')
+        if (openedAt.pop() === undefined) fail('A closing parenthesis has no matching opening one.')
         at++
       } else {
         const read = readField(source, at, fieldStops)

@@ -66,7 +66,7 @@ function replaced(text: string, iteration: number): Parsed<string> {
     const [, offset, width = '0', mode = 'd'] = /^(-?\d{1,10})(?:,(\d{1,5}))?(?:,([doxXnN]))?$/.exec(modifier) ?? []
     const number = iteration + Number(offset)
     if (offset === undefined || Number(width) > highestWidth || number < 0 || number > highestNumber) {
-      problem ??= 'Behind a $ come offset, width and base, for example {0,3,d}, and they give no negative number.'
+      problem ??= 'A $ may be followed by offset, width and base, for example {0,3,d}. The result must not be negative.'
       return ''
     }
     return numberText(number, Number(width), mode)

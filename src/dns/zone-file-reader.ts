@@ -77,8 +77,9 @@ function directive(entry: ZoneEntry, state: State): Outcome {
   const [keyword, argument, ...more] = entry.fields
   const name = keyword?.raw.toUpperCase() ?? ''
   if (name === '$INCLUDE')
-    return skipped('include', 'A file has no other files beside it here; import its records instead.')
-  if (name !== '$ORIGIN' && name !== '$TTL') return failed(`The directive ${shown(keyword?.raw ?? '')} is not known.`)
+    return skipped('include', '$INCLUDE is not supported. Import the records of the other file instead.')
+  if (name !== '$ORIGIN' && name !== '$TTL')
+    return failed(`The directive ${shown(keyword?.raw ?? '')} is not supported.`)
   const usable = argument && !argument.quoted && more.length === 0
   if (name === '$TTL') {
     const ttl = usable ? fileTtl(argument.raw) : null
@@ -100,7 +101,7 @@ function head(fields: Field[]): Parsed<Head> {
   for (const [index, { raw, quoted }] of fields.entries()) {
     const seconds: number | null = ttl === null && !quoted ? fileTtl(raw) : null
     const word = raw.slice(0, 16).toUpperCase()
-    if (quoted) return refused(`The text ${shown(raw)} is in quotes where the record type belongs.`)
+    if (quoted) return refused(`The text ${shown(raw)} is in quotes where a record type is expected.`)
     if (seconds !== null) ttl = seconds
     else if (inClass === null && /^(?:IN|CH|CHAOS|HS|HESIOD|CS|ANY|NONE|AWS|CLASS\d{1,5})$/.test(word)) inClass = word
     else return parsed({ ttl, class: inClass ?? 'IN', type: raw, rdata: fields.slice(index + 1) })
@@ -123,7 +124,7 @@ function readSoa({ ttl, rdata }: Head, state: State): void {
 function readOwner(entry: ZoneEntry, state: State, notes: string[]): Parsed<Field[]> {
   if (entry.inheritsOwner) {
     if (state.owner !== null || entry.problem) return parsed(entry.fields)
-    return refused('The line begins with a blank, but no name that could be read stands before it.')
+    return refused('The line starts with a space, but no valid name comes before it.')
   }
   const [first, ...rest] = entry.fields
   const repaired = repairedOwner(first?.raw ?? '', state.dialect, state.zone)
@@ -154,14 +155,14 @@ function readRecord(entry: ZoneEntry, state: State): Outcome {
     return skipped('other_class', `The class ${line.class} is not supported; only IN is.`)
   }
   if (name === null) return skipped('out_of_zone', `The name is not in ${zone}.`)
-  if (type === 'SOA') return skipped('soa', 'The SOA record belongs to the service.')
+  if (type === 'SOA') return skipped('soa', 'The SOA record is managed by the platform.')
   if (type === 'NS' && name === '@')
-    return skipped('apex_ns', 'The NS records of the domain itself belong to the service.')
+    return skipped('apex_ns', 'The NS records of the domain itself are managed by the platform.')
   if (type === 'signing') return skipped('dnssec', typeRefusal(line.type) ?? '')
   if (type === 'foreign') return skipped('unsupported_type', typeRefusal(line.type) ?? '')
-  if (type === 'unknown') return failed(`The record type ${shown(line.type)} is not known.`)
+  if (type === 'unknown') return failed(`The record type ${shown(line.type)} is not supported.`)
   if (isPlaceholder(line, dialect))
-    return skipped('placeholder', 'It stands for pages of the service that wrote the file.')
+    return skipped('placeholder', 'It refers to web pages of the provider that wrote the file.')
 
   const value = parseRdataFields(type, line.rdata, (raw) => targetInFile(raw, state))
   if (!value.ok) return failed(value.detail)
@@ -175,7 +176,7 @@ function addRecord(record: ZoneFileRecord, state: State, notes: string[]): Outco
   if (circle) return failed(circle)
   const key = `${record.name} ${record.type} ${record.value}`
   const earlier = state.lineOfRecord.get(key)
-  if (earlier !== undefined) return skipped('duplicate', `The same record stands on line ${earlier}.`)
+  if (earlier !== undefined) return skipped('duplicate', `The same record is already on line ${earlier}.`)
   state.lineOfRecord.set(key, line)
   const clamped = clampedTtl(ttl)
   if (clamped !== ttl) {
@@ -195,7 +196,7 @@ function* generate(entry: ZoneEntry, state: State, highestRecords: number): Gene
   // One more than wanted tells that the file has too many.
   const most = Math.min(highestGenerated, highestRecords + 1)
   for (let number = start; number <= stop && state.records.length <= highestRecords; number += step) {
-    if (++state.generated > most) return failed(`A file can generate ${most} records.`)
+    if (++state.generated > most) return failed(`A file can generate at most ${most} records.`)
     const one = generatedEntry(entry, template.value, number)
     const outcome = one.ok ? readRecord(one.value, state) : failed(one.detail)
     if (outcome.kind === 'refused') return failed(`With ${number} in place of $: ${outcome.detail}`)
@@ -255,7 +256,7 @@ export function* readZoneFileInSteps(
     }
     add(entry, outcome)
     if (file.errors.length === highestErrors) {
-      file.errors.push({ line: entry.line, detail: `Reading stopped here, after ${highestErrors} errors.` })
+      file.errors.push({ line: entry.line, detail: `Reading stopped here after ${highestErrors} errors.` })
       break
     }
   }
