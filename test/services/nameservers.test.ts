@@ -111,7 +111,7 @@ describe('the nameservers of a name that more accounts have claimed than there a
     const { nameservers, verification } = await attach('crowded.com', (await newOwner()).token)
     expect(nameservers).toHaveLength(2)
     expect(verification.reason).toMatch(
-      /^Every pair of nameservers has been given to another account for crowded.com .* add the TXT record _berth\.crowded\.com/,
+      /^Every pair of nameservers is already assigned to another account for crowded.com .* add the TXT record _berth\.crowded\.com/,
     )
     await api.stop()
   })
@@ -131,7 +131,7 @@ describe('with a pool of two', () => {
       )
     }
     await api.call('DELETE', '/domains/mine.com')
-    expect((await attach('mine.com')).verification.reason).toContain('so nameservers do not tell whose mine.com is')
+    expect((await attach('mine.com')).verification.reason).toContain('so nameservers cannot prove who owns mine.com')
     expect((await attach('fresh.com')).nameservers).toEqual(poolOf(2))
     await api.stop()
   })

@@ -94,7 +94,7 @@ export async function runBuild(
 
 /** The output has a 404.html, or no index.html. */
 function withoutApp({ because, ...detected }: Detected): Detected {
-  const why = 'What was published has a page for unknown paths, or no index.html, so it is served as it is.'
+  const why = 'The output has its own page for unknown paths, or no index.html, so it is served as is.'
   return { ...detected, spaFallback: false, because: [...because, why] }
 }
 
@@ -118,7 +118,7 @@ const asTheyAre = (recipe: Recipe, server: boolean): Recipe => ({
     ...(server ? {} : { kind: 'files', startCommand: null }),
     ...{ packageManager: null, buildCommand: null, output: '.' },
     because: [
-      'The files were built before they were sent.',
+      'The files were built before they were uploaded.',
       ...(recipe.detected.spaFallback ? [reasonOf(recipe.detected.framework)] : []),
     ],
   },
@@ -195,7 +195,7 @@ function commandsOf(recipe: Recipe, cached: boolean, registry: string, log: Buil
   const commands: Command[] = []
   if (recipe.install && cached) {
     log.step('install')
-    log.system('The lockfile is unchanged: dependencies are taken from the cache')
+    log.system('The lockfile is unchanged: using cached dependencies')
   } else if (recipe.install) {
     const where = manager && { directory: asText(manager.directory), before: beforeInstall(manager, registry) }
     commands.push({ step: 'install', text: recipe.install, failure: 'install_failed', ...where })

@@ -143,7 +143,7 @@ function judge(exit: Exit, command: Command, { config, sandbox, build, registry 
   if (exit.reason === 'memory') {
     throw new BuildFailure(
       'build_out_of_memory',
-      `${command.text} needed more than the ${config.build.memoryMb} MB of memory that a build gets. The operator can raise BUILD_MEMORY_MB.`,
+      `${command.text} needed more than the ${config.build.memoryMb} MB of memory available to a build. The operator can raise BUILD_MEMORY_MB.`,
     )
   }
   if (exit.reason === 'disk') {
@@ -152,13 +152,13 @@ function judge(exit: Exit, command: Command, { config, sandbox, build, registry 
   if (exit.signal === 'SIGKILL') {
     const killed = `${command.text} was killed (SIGKILL)`
     const cause = sandbox.tellsOutOfMemory
-      ? 'It had memory left: look for what kills processes in it.'
+      ? 'It did not run out of memory: check what kills processes in the build.'
       : `It may have run out of memory, which this machine can't tell. A build gets ${config.build.memoryMb} MB (BUILD_MEMORY_MB).`
-    const failure = new BuildFailure(command.failure, `${killed}, also when we retried it. ${cause}`)
+    const failure = new BuildFailure(command.failure, `${killed}, and again when we retried it. ${cause}`)
     throw new CommandKilled(`${killed}. A build that is killed is retried once.`, failure)
   }
   if (exit.code !== 0) {
-    const how = exit.signal ? `was ended by ${exit.signal}` : `exited with ${exit.code}`
+    const how = exit.signal ? `was terminated by ${exit.signal}` : `exited with ${exit.code}`
     const reach = { network: build.buildNetwork, hosts: privateHosts(registry, config.gitUrlTemplate) }
     throw new BuildFailure(command.failure, `${command.text} ${how}`, { step: command.step, reach })
   }

@@ -113,16 +113,16 @@ const byteOf = (character: string) => `\\x${character.charCodeAt(0).toString(16)
 /** A path of plain names below the output directory. */
 export function checkPath(name: Buffer, { pathBytes, depth }: Pick<Limits, 'pathBytes' | 'depth'>): string {
   const shown = readable(name)
-  if (name.length > pathBytes) throw refusal(`${shown.slice(0, 100)}…`, `has a path of more than ${pathBytes} bytes`)
+  if (name.length > pathBytes) throw refusal(`${shown.slice(0, 100)}…`, `has a path longer than ${pathBytes} bytes`)
   const path = decode(name)
   if (path === null) throw refusal(shown, 'has a name that is not UTF-8')
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   if (/[\x00-\x1f\x7f]/.test(path)) throw refusal(shown, 'has a control character in its name')
   const parts = path.split('/')
-  if (parts.length > depth) throw refusal(`${shown.slice(0, 100)}…`, `lies more than ${depth} folders deep`)
+  if (parts.length > depth) throw refusal(`${shown.slice(0, 100)}…`, `is more than ${depth} folders deep`)
   for (const part of parts) {
-    if (part === '' || part === '.' || part === '..') throw refusal(shown, 'has no plain name')
-    if (Buffer.byteLength(part) > longestName) throw refusal(shown, `has a name of more than ${longestName} bytes`)
+    if (part === '' || part === '.' || part === '..') throw refusal(shown, 'has an empty, `.` or `..` segment')
+    if (Buffer.byteLength(part) > longestName) throw refusal(shown, `has a name longer than ${longestName} bytes`)
   }
   return path
 }
@@ -132,7 +132,7 @@ export function checkTarget(path: string, bytes: Buffer): string {
   const target = decode(bytes)
   if (target === null) throw refusal(path, 'is a link whose target is not UTF-8')
   if (target === '' || target.includes('\0') || bytes.length > longestTarget) {
-    throw refusal(path, 'is a link whose target is no path')
+    throw refusal(path, 'is a link whose target is not a path')
   }
   return target
 }

@@ -46,7 +46,7 @@ export class CommandKilled extends Error {
 export function reasonOf(error: Error): Pick<BuildFailure, 'code' | 'message'> {
   if (error instanceof CommandKilled) return { code: error.failure.code, message: error.failure.message }
   if (!(error instanceof LostError)) {
-    const message = 'The build broke on our side, twice. Deploy again, or ask support to retry it.'
+    const message = 'The build failed twice on our side. Deploy again, or ask support to retry it.'
     return { code: 'internal_error', message }
   }
   const message = `We stopped retrying this build: ${error.message}, and other builds weren't lost. It may need more memory than a worker has. Deploy again, or ask support to retry it.`

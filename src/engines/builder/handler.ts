@@ -248,7 +248,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         }
         if (error instanceof NoRunner) return await putBack(lacks.runner, found, payload, requireHeld)
         if (error instanceof SandboxLost) {
-          await say(deploymentId, `The build was lost: ${error.message}. We retry it.`)
+          await say(deploymentId, `The build was lost: ${error.message}. We will retry it.`)
           throw new RunLost(error.message)
         }
         if (!(error instanceof StoreUnavailable)) throw error

@@ -19,27 +19,25 @@ export type Lack = {
 export const lacks = {
   disk: {
     field: 'noDiskSince',
-    waiting: 'Waiting for room on the disk of the platform: the build begins again when there is some.',
-    why: 'there is no room on the disk',
+    waiting: 'Waiting for free disk space on the platform: the build restarts when there is some.',
+    why: 'there is no free disk space',
     code: 'platform_disk_full',
-    message:
-      'The platform has no room on its disk at present. Nothing is wrong with the project: deploy it again later.',
+    message: 'The platform is out of disk space. Nothing is wrong with the project: deploy it again later.',
   },
   store: {
     field: 'noStoreSince',
-    waiting: 'Waiting for the artifact store of the platform: the build begins again when it can be used.',
-    why: 'the artifact store cannot be used',
+    waiting: 'Waiting for the platform’s artifact store: the build restarts when it is available.',
+    why: 'the artifact store is unavailable',
     code: 'platform_storage_unavailable',
-    message:
-      'The artifact store of the platform cannot be used at present. Nothing is wrong with the project: deploy it again later.',
+    message: 'The platform’s artifact store is unavailable. Nothing is wrong with the project: deploy it again later.',
   },
   runner: {
     field: 'noRunnerSince',
-    waiting: 'Waiting for a runner of the platform, which starts servers: the build begins again when there is one.',
-    why: 'no runner takes the server',
+    waiting: 'Waiting for a runner to start the server: the build restarts when one is available.',
+    why: 'no runner is available',
     code: 'platform_runner_unavailable',
     message:
-      'The platform has no runner that can start a server at present. Nothing is wrong with the project: deploy it again later.',
+      'The platform has no runner available to start the server. Nothing is wrong with the project: deploy it again later.',
   },
 } as const satisfies Record<string, Lack>
 
@@ -51,6 +49,6 @@ export const lackOfHost = (host: string): Lack => ({
   waiting: `We couldn't reach ${host}. We retry for five minutes.`,
   why: "the repository host can't be reached",
   code: 'repository_unreachable',
-  message: `We couldn't reach ${host} for five minutes. Deploy again when it responds; if it does, check the repository of the project.`,
+  message: `We couldn't reach ${host} for five minutes. Deploy again when it responds. If it does, check the project’s repository.`,
   longestWaitMs: longestOutageMs,
 })

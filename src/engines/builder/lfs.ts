@@ -19,11 +19,11 @@ export async function fetchLfs(
   if (path === null) return false
   const fail = (why: string) => new BuildFailure('lfs_unavailable', `${asText(path)} keeps files in Git LFS, ${why}.`)
   if (source.submodules.some((module) => path.startsWith(`${module.path}/`))) {
-    throw fail('which is not fetched for submodules')
+    throw fail('which we do not fetch for submodules')
   }
   // Such a store answers with addresses, which git-lfs would ask unchecked.
   if (!own || talking.protocols === 'ssh') {
-    throw fail('which is fetched over HTTPS and from the repository host of this installation alone')
+    throw fail('which we fetch only over HTTPS and from this installation’s repository host')
   }
   if ((await find('git-lfs', git.searchPath)) === undefined) {
     throw fail('and this installation has no git-lfs (Debian: apt install git-lfs). Ask its operator to install it')
@@ -38,7 +38,7 @@ export async function fetchLfs(
   }
   const fetched = await runGit(['lfs', 'fetch', 'origin', source.commit], git, log, { ...talking, settings })
   git.signal.throwIfAborted()
-  if (!fetched.ok) throw fail('which could not be fetched; the log tells why')
+  if (!fetched.ok) throw fail('which could not be fetched; the log says why')
   return true
 }
 

@@ -36,7 +36,7 @@ export async function followLinks<File>(
   /** Folders that link to each other are walked in every combination, even if they are empty. */
   function count(): void {
     if (++steps > limits.entries)
-      throw new BuildFailure('output_too_large', `Links make more than ${limits.entries} files of it.`)
+      throw new BuildFailure('output_too_large', `Its links expand to more than ${limits.entries} files.`)
   }
 
   function pay(moreNames: number, moreBytes: number): void {
@@ -76,8 +76,8 @@ export async function followLinks<File>(
   async function follow(node: Node, to: string, within: readonly Node[]): Promise<void> {
     const { path, target } = node.link!
     const place = await placeOf(node)
-    if (place === 'outside') throw refused(path, 'is a link that leaves the output directory')
-    if (place === 'absent') throw refused(path, `is a link to ${printable(target)}, which is not there`)
+    if (place === 'outside') throw refused(path, 'is a link that points outside the output directory')
+    if (place === 'absent') throw refused(path, `is a link to ${printable(target)}, which does not exist`)
     if (place.file !== null) return put(to, place.file)
     // A loop: the folder contains this link, or one that is being followed.
     if (!within.includes(place)) await putFolder(place, to, [...within, place])

@@ -84,13 +84,17 @@ export function outputMissing(
     return needsIndex ? `${path} with an index.html` : path
   })
   const when = recipe.build ? ` after ${recipe.build}` : ''
-  const looked = `Nothing to publish was found${when}: looked for ${folders.join(', ')}.`
+  const looked = `Found nothing to publish${when}: looked for ${folders.join(', ')}.`
   const [sign] = names.flatMap((name) => signs.filter(([file]) => file.test(name)).map(([, what]) => ({ name, what })))
   const shown = names.slice(0, 12).join(', ') + (names.length > 12 ? ' and more' : '')
-  const saw = sign ? `${sign.name}: ${sign.what}.` : names.length > 0 ? `There is ${shown}.` : 'The folder is empty.'
+  const saw = sign
+    ? `${sign.name}: ${sign.what}.`
+    : names.length > 0
+      ? `The folder has ${shown}.`
+      : 'The folder is empty.'
   const cure =
     seen.apps.length > 0
-      ? `Set rootDirectory to the project that is meant: ${seen.apps.map(printable).join(', ')}.`
+      ? `Set rootDirectory to the project to deploy: ${seen.apps.map(printable).join(', ')}.`
       : cureOf(names, sign !== undefined, recipe, build)
   return new BuildFailure('output_missing', `${looked} ${saw} ${recipe.hint ?? cure}`)
 }
@@ -101,16 +105,16 @@ function cureOf(
   recipe: { build: string | null },
   { framework, outputDirectory }: Pick<Build, 'framework' | 'outputDirectory'>,
 ): string {
-  if (outputDirectory !== null) return 'Set outputDirectory to the folder that the build writes.'
+  if (outputDirectory !== null) return 'Set outputDirectory to the folder that the build writes to.'
   const isNode = names.includes('package.json')
   if (!recipe.build && frameworkOutputs[framework] && isNode) {
     return `The framework is ${framework}, but there is no build: add a build script to package.json or set buildCommand.`
   }
   if (!recipe.build && isNode) {
-    return 'Set buildCommand and outputDirectory, or framework to node if it is a server, and add a start script.'
+    return 'Set buildCommand and outputDirectory, or, for a server, set framework to node and add a start script.'
   }
-  if (foreign) return 'Set buildCommand and outputDirectory if it makes a site; servers run where framework is node.'
+  if (foreign) return 'If it builds a site, set buildCommand and outputDirectory. Servers need the framework node.'
   return recipe.build
-    ? 'Set outputDirectory to the folder that the build writes.'
-    : 'Set outputDirectory to the folder that holds the site, or rootDirectory to where the project is.'
+    ? 'Set outputDirectory to the folder that the build writes to.'
+    : 'Set outputDirectory to the folder with the site, or rootDirectory to the folder with the project.'
 }

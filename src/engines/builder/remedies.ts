@@ -2,50 +2,50 @@
 import { type Reach, reasonFor, unreachable } from './unreachable.ts'
 
 const fits = (lockfile: string, command: string) =>
-  `${lockfile} does not fit package.json: run ${command} and commit the lockfile.`
+  `${lockfile} is out of sync with package.json: run ${command} and commit the lockfile.`
 
 // npm names such codes in warnings, too: what failed has one of its own.
 const remedies: readonly [printed: RegExp, remedy: string | typeof reasonFor][] = [
   [/ERR_PNPM_(OUTDATED_LOCKFILE|LOCKFILE_CONFIG_MISMATCH)/, fits('pnpm-lock.yaml', 'pnpm install')],
   [
     /ERR_PNPM_(LOCKFILE_BREAKING_CHANGE|BROKEN_LOCKFILE)|pnpm-lock\.yaml is not compatible/,
-    'Another version of pnpm wrote pnpm-lock.yaml: name yours as packageManager in package.json.',
+    'pnpm-lock.yaml was written by another version of pnpm: set packageManager in package.json to your version.',
   ],
   [/Your lockfile needs to be updated|YN0028/, fits('yarn.lock', 'yarn install')],
   [/lockfile had changes, but lockfile is frozen/, fits('bun.lock', 'bun install')],
   [/`npm ci` can only install packages when your package\.json/, fits('package-lock.json', 'npm install')],
-  [/npm (error|ERR!) code EJSONPARSE|ERR_PNPM_JSON_PARSE/, 'A package.json is no JSON: mend it and commit it.'],
+  [/npm (error|ERR!) code EJSONPARSE|ERR_PNPM_JSON_PARSE/, 'A package.json is not valid JSON: fix it and commit it.'],
   [
     /npm (error|ERR!) code ERESOLVE/,
-    'Packages need versions of each other that do not fit: change them in package.json, or set installCommand to npm install --legacy-peer-deps.',
+    'Packages need conflicting versions of each other: change them in package.json, or set installCommand to npm install --legacy-peer-deps.',
   ],
   [
     /npm (error|ERR!) code EINTEGRITY|ERR_PNPM_TARBALL_INTEGRITY/,
-    'A package is not what the lockfile says: write the lockfile anew.',
+    'A package does not match the lockfile: regenerate the lockfile and commit it.',
   ],
   [
     /npm (error|ERR!) code (E404|ETARGET)|ERR_PNPM_(FETCH_404|NO_MATCHING_VERSION)|YN0035|Couldn't find (any versions for|package) /,
-    'A package, or the version that is asked for, is not in the registry: the log names it.',
+    'A package or the requested version is not in the registry: the log names it.',
   ],
   [
     /npm (error|ERR!) code EBADENGINE|ERR_PNPM_UNSUPPORTED_ENGINE|The engine "node" is incompatible|(requires?|needs?|supports?|upgrade to) (a |at least |minimum )?Node(\.?js)? (version|v?>?=?\s?\d)|Node(\.?js)? v?[\d.]+ is not supported|You are using Node\.js/i,
-    'It needs another version of Node.js: name it in .nvmrc, or in engines of package.json.',
+    'It needs another version of Node.js: set it in .nvmrc, or in engines of package.json.',
   ],
   [
     /JavaScript heap out of memory/,
-    'Node.js ran out of its memory: set the variable NODE_OPTIONS to --max-old-space-size=1536, or build less at once.',
+    'Node.js ran out of memory: set the variable NODE_OPTIONS to --max-old-space-size=1536, or build less at once.',
   ],
   [
     /\bsh: \d+: .{1,200}: not found|: command not found/,
-    'A program is not installed: add its package to package.json. Where the variable NODE_ENV is production, devDependencies are left out.',
+    'A program is not installed: add its package to package.json. If the variable NODE_ENV is production, devDependencies are not installed.',
   ],
   [
     /Cannot find native binding|npm has a bug related to optional dependencies|Cannot find module '[^']{1,200}[-.]linux-(x64|arm64)/,
-    'The binary of a package for this system is not installed: remove node_modules and the lockfile, install, and commit the new lockfile. If that does not help, the registry lacks that version of it: the log names it.',
+    'A package’s binary for this system is not installed: delete node_modules and the lockfile, reinstall, and commit the new lockfile. If that does not help, the registry lacks that version: the log names it.',
   ],
   [
     /Cannot find (module|package) '[^.'/]/,
-    'A module is not installed: add its package to package.json. Where the variable NODE_ENV is production, devDependencies are left out.',
+    'A module is not installed: add its package to package.json. If the variable NODE_ENV is production, devDependencies are not installed.',
   ],
   // Last: programs also print what they could do without.
   [unreachable, reasonFor],

@@ -14,7 +14,7 @@ export async function checkRules(artifacts: Artifacts, files: Manifest['files'],
     const stored = Object.hasOwn(files, file) ? files[file]! : null
     if (!stored) continue
     if (stored.size > longestRules) {
-      const message = `The file is larger than ${longestRules >> 10} KiB, so none of its rules is followed.`
+      const message = `The file is larger than ${longestRules >> 10} KiB, so none of its rules apply.`
       // It may ask for passwords.
       if (file === '_headers') throw new BuildFailure('output_unsafe', `${file}: ${message}`)
       log.warn({ code: 'file_ignored', message, file })
@@ -32,7 +32,7 @@ export async function checkRules(artifacts: Artifacts, files: Manifest['files'],
 export function warnOfServerRules(source: Source, prefix: string, log: BuildLog): void {
   for (const file of Object.keys(readers).flatMap((name) => [name, `public/${name}`])) {
     if (!source.entries.has(`${prefix}${file}`)) continue
-    const message = 'The rules are not followed: they are for sites of files, and this project is a server.'
+    const message = 'The rules do not apply: they are for static sites, and this project is a server.'
     log.warn({ code: 'file_ignored', message, file: `${prefix}${file}` })
   }
 }

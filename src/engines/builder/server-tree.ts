@@ -32,7 +32,7 @@ export async function readList(list: AsyncIterable<Buffer>, limits = serverLimit
     if (++entries > limits.entries) throw tooLarge(`more than ${limits.entries} files`)
     if (kind === 'l') checkTarget(path, field)
     else if (kind === 'f') {
-      if (names !== '1') throw refusal(path, 'has another name, as a hard link,')
+      if (names !== '1') throw refusal(path, 'is a hard link')
       bytes += Number(size)
       if (bytes > limits.bytes) throw tooLarge(`larger than ${Math.floor(limits.bytes / 1024 ** 2)} MiB`)
     } else if (kind !== 'd') throw refusal(path, 'is neither a file nor a folder')

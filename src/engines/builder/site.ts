@@ -81,7 +81,7 @@ function refuseDuplicate(seen: Map<string, string>, path: string): void {
   const normal = path.normalize('NFC')
   const other = seen.get(normal)
   if (other !== undefined) {
-    const names = other === path ? `${path} is there twice` : `${path} and another file have the same name in Unicode`
+    const names = other === path ? `${path} appears twice` : `${path} and another file have the same name in Unicode`
     throw new BuildFailure('output_unsafe', `${names}, so they cannot be published.`)
   }
   seen.set(normal, path)
@@ -127,7 +127,10 @@ export async function* entriesOfSource(
     const { path, size, kind } = wanted[next++]!
     // Git allows a link with a blob of any size.
     if (kind === 'link' && size > longestTarget)
-      throw new BuildFailure('output_unsafe', `${path} is a link whose target is no path, so it cannot be published.`)
+      throw new BuildFailure(
+        'output_unsafe',
+        `${path} is a link whose target is not a path, so it cannot be published.`,
+      )
     if (kind === 'link') yield { kind, path, target: checkTarget(path, await content.whole()) }
     else yield { kind, path, executable: false, size, content: content as FileContent }
   }

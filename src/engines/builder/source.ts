@@ -47,14 +47,14 @@ export function refusedBy(repo: string, refusal: Exclude<Refusal, 'unreachable'>
     case 'denied':
       return new BuildFailure(
         'repository_access_denied',
-        `${repo} does not exist, or may not be read. For a private repository, make a deploy key or store a token by ` +
-          'PUT /projects/{project}/repository-access, and enter the key at the repository host.',
+        `${repo} does not exist, or we cannot read it. For a private repository, create a deploy key or store a token with ` +
+          'PUT /projects/{project}/repository-access, and add the key at the repository host.',
       )
     case 'host_key_changed':
       return new BuildFailure(
         'host_key_changed',
-        `The host of ${repo} shows another key than the one that is kept. Find out whether its operator changed it; if so, ` +
-          'set `hostKeys` by PUT /projects/{project}/repository-access.',
+        `The host of ${repo} presents a different host key than before. Check whether its operator changed it; if so, ` +
+          'set `hostKeys` with PUT /projects/{project}/repository-access.',
       )
     case 'address_refused':
       return new BuildFailure('repository_access_denied', `The host of ${repo} has no public address.`)
@@ -178,7 +178,7 @@ async function fetchCommit(git: GitOptions, { url, commit, ref, remote, what }: 
   const more = ref ? [`+${ref}:refs/remotes/request`] : []
   const { ok } = await fetch('--tags', source, '+refs/heads/*:refs/remotes/origin/*', ...more)
   git.signal.throwIfAborted()
-  if (!ok) throw new BuildFailure('clone_failed', `The ${what ?? 'repository'} could not be cloned; the log tells why.`)
+  if (!ok) throw new BuildFailure('clone_failed', `The ${what ?? 'repository'} could not be cloned; the log says why.`)
 }
 
 /** `url` may be in a form of the operator's own. */
@@ -188,7 +188,7 @@ const hostIn = (url: string) => (URL.canParse(url) ? new URL(url).host : 'the re
 const submodulesOfFork = () =>
   new BuildFailure(
     'clone_failed',
-    'The commit has submodules. Those of a fork are not fetched with the access of the project, which may reach further than its author.',
+    'The commit has submodules. For a fork, they are not fetched with the project’s access, which may exceed that of its author.',
   )
 
 const tooMany = (what: string) => new BuildFailure('clone_failed', `The repository has more than ${what}.`)

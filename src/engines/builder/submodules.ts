@@ -33,16 +33,16 @@ export async function submoduleUrls(git: GitOptions, commit: string): Promise<Ma
  */
 export function submoduleUrl(url: string | undefined, path: string, parent: string, urlTemplate: string): string {
   const refuse = (why: string) => new BuildFailure('clone_failed', `The submodule ${path} cannot be cloned: ${why}.`)
-  if (url === undefined) throw refuse('.gitmodules does not tell its address')
+  if (url === undefined) throw refuse('.gitmodules does not give its URL')
   if (parent.startsWith('ssh:')) return overSameSsh(url, parent, refuse)
   const host = new URL(urlTemplate.replace('{repo}', 'owner/repository'))
   const asked = addressOf(url, parent, host)
-  if (asked === null) throw refuse(`${url} is no address of a repository`)
+  if (asked === null) throw refuse(`${url} is not a repository URL`)
   if (asked.origin !== host.origin) {
     const [there, here] = asked.host === host.host ? [asked.origin, host.origin] : [asked.host, host.host]
-    throw refuse(`it is at ${there}, and submodules are cloned from ${here} only`)
+    throw refuse(`it is at ${there}, but submodules are only cloned from ${here}`)
   }
-  if (asked.username || asked.password) throw refuse('its address has a user name or password in it')
+  if (asked.username || asked.password) throw refuse('its URL contains a user name or password')
   return asked.href
 }
 
@@ -51,9 +51,9 @@ function overSameSsh(url: string, parent: string, refuse: (why: string) => Build
   const host = readAddress(parent)!
   const relative = /^\.\.?\//.test(url) ? new URL(url, `${parent.replace(/\/+$/, '')}/`).href : null
   const asked = readAddress(relative ?? url)
-  if (asked === null) throw refuse(`${url} is no address of a repository`)
+  if (asked === null) throw refuse(`${url} is not a repository URL`)
   if (asked.hostname !== host.hostname) {
-    throw refuse(`it is at ${asked.hostname}, and submodules are cloned from ${host.hostname} only`)
+    throw refuse(`it is at ${asked.hostname}, but submodules are only cloned from ${host.hostname}`)
   }
   return urlOfAddress({ ...host, path: asked.path })
 }

@@ -29,18 +29,18 @@ export function reasonFor(printed: string, { network, hosts }: Reach): string {
   const host = names.map((name) => name.exec(printed)?.[1]).find((found) => found !== undefined)
   const named = host ?? (isFonts ? 'fonts.googleapis.com' : null)
   if (named !== null && (named === 'localhost' || /^(?:127\.|::1$|0\.0\.0\.0$)/.test(named))) {
-    return `Nothing listens at ${named} in the build, which has a network of its own.`
+    return `Nothing listens at ${named} in the build, which has its own network.`
   }
   const what = named ?? 'A host'
-  if (network === 'none') return `${what} could not be reached: buildNetwork of the project is none.`
+  if (network === 'none') return `${what} could not be reached: the project’s buildNetwork is none.`
   if (network === 'registry' && !hosts.some((one) => one.slice(0, one.lastIndexOf(':')) === named)) {
-    return `${what} could not be reached: buildNetwork of the project is registry, which leaves the package registry and the repository host.`
+    return `${what} could not be reached: the project’s buildNetwork is registry, which allows only the package registry and the repository host.`
   }
   if (named !== null && (/^[\d.]+$/.test(named) || named.includes(':')) && leadsInward(named)) {
-    return `${named} could not be reached: it is a private address, and builds reach public ones only.`
+    return `${named} could not be reached: it is a private address, and builds can only reach public ones.`
   }
   if (printed.includes(`${named} has no public address`)) {
-    return `${named} could not be reached: it has no public address, and builds reach no other.`
+    return `${named} could not be reached: it has no public address, and builds can only reach public ones.`
   }
-  return `${what} could not be reached: check its name, and whether it is up.`
+  return `${what} could not be reached: check its name, and that it is up.`
 }

@@ -15,7 +15,7 @@ const mostSaid = 2_000
 /** The files are gone: unfinished when they were given up, or from before a restored backup. */
 export class NotKept extends BuildFailure {
   constructor() {
-    super('upload_incomplete', 'The uploaded files are not kept any more. Deploy them again.')
+    super('upload_incomplete', 'The uploaded files are no longer stored. Deploy them again.')
   }
 }
 

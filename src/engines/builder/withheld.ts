@@ -7,8 +7,8 @@ import type { Warning } from './log.ts'
 const kinds = {
   key: 'a private key',
   environment: 'a file of environment variables, which are often secret',
-  program: 'a PHP program: nothing runs it here, so visitors would read its source',
-  git: 'data of git',
+  program: 'a PHP program: nothing runs it here, so visitors would see its source',
+  git: 'git data',
   database: 'a database',
   archive: 'an archive of the source',
 } as const
@@ -159,8 +159,8 @@ export function createGuard<File extends object>(): Guard<File> {
       [...found].flatMap(([kind, paths]) => {
         const cureOf = (path: string) =>
           isHidden(path)
-            ? 'It is not published: names that begin with a dot are never served, not even with publishAnyway'
-            : 'It is not published. If it is meant for visitors, set publishAnyway of the project'
+            ? 'It is not published: names that start with a dot are never served, not even with publishAnyway'
+            : 'It is not published. If it is meant for visitors, turn on the project’s publishAnyway'
         const more = paths.length - namedOfAKind
         return [
           ...paths.slice(0, namedOfAKind).map(({ path: file, origin }) => ({

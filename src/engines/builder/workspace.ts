@@ -240,7 +240,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
       if (exit.reason === 'timeout') throw new BuildFailure('build_timeout', 'The checkout took too long.')
       if (exit.reason === 'disk') throw new BuildFailure('build_out_of_disk', 'The repository is too large to build.')
       if (exit.code !== 0)
-        throw new BuildFailure('clone_failed', 'The commit could not be checked out; the log tells why.')
+        throw new BuildFailure('clone_failed', 'The commit could not be checked out; the log says why.')
       const brought = idsOf('brought', printed)
       const needed = known?.dependencies ?? ['0']
       return key !== null && known?.key === key && needed.length > 0 && needed.every((id) => brought.has(id))

@@ -52,7 +52,7 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
     }
     if (recent.length >= highestPerAccount) {
       const retryAfterSeconds = Math.ceil((recent[0]! + perMs - nowMs) / 1_000)
-      const detail = `An account discovers ${highestPerAccount} times in ten minutes at most.`
+      const detail = `An account can run ${highestPerAccount} discoveries in ten minutes.`
       throw new Fault('rate_limited', detail, { retryAfterSeconds })
     }
     begun.set(accountId, [...recent, nowMs])
@@ -73,24 +73,22 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
 
   async function discover(domain: string): Promise<Discovered> {
     const found = await findNameservers(domain, access)
-    if (!found) return nothing([], 'The resolvers did not tell the nameservers of the domain. Try again later.')
+    if (!found) return nothing([], 'The resolvers could not find the nameservers of the domain. Retry later.')
     const { hosts, servers } = found
-    if (hosts.length === 0) return nothing([], 'The domain has no nameservers in the DNS.')
+    if (hosts.length === 0) return nothing([], 'The domain has no nameservers in the public DNS.')
     if (servers.length === 0) {
       const ours = hosts.every((host) => config.nameservers.includes(host))
-      const why = ours
-        ? 'It is delegated to these nameservers already.'
-        : 'None of its nameservers has a public address.'
+      const why = ours ? 'It is already delegated to our nameservers.' : 'None of its nameservers has a public address.'
       return nothing(hosts, why)
     }
     const signal = AbortSignal.timeout(highestMs)
     const answering = await thoseThatAnswer(found, signal)
-    if (answering.servers.length === 0) return nothing(hosts, 'None of its nameservers answers.')
+    if (answering.servers.length === 0) return nothing(hosts, 'None of its nameservers answered.')
     const whole = await transferred(answering, signal)
     if (whole)
       return { ...(await presented(domain, whole)), nameservers: hosts, method: 'transfer', questions: 0, reason: null }
     const { records, questions, complete } = await askForCommon(domain, answering, signal)
-    const reason = complete ? null : 'Some questions were not answered in time; there may be more.'
+    const reason = complete ? null : 'Some queries were not answered in time, so there may be more records.'
     return { ...(await presented(domain, records)), nameservers: hosts, method: 'questions', questions, reason }
   }
 

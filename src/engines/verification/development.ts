@@ -27,9 +27,9 @@ async function nameserversAt(endpoint: Endpoint, host: string, bounds: Bounds): 
 function disputedReason(claim: Claim, { nameservers: pool }: Config): string | null {
   const { name, host, verified } = claim
   if (name !== host || verified || (claim.exclusive && claim.served)) return null
-  const served = `${host} is not answered, because another account has, or once had, a claim to it or to a name around it.`
+  const served = `We do not answer ${host}, because another account has added it or a related name, now or in the past.`
   const why = claim.exclusive ? served : sharedText(host, pool, claim)
-  return `${why} The operator can settle it: POST /api/operator/domains/${host}/assign.`
+  return `${why} The operator can resolve this: POST /api/operator/domains/${host}/assign.`
 }
 
 export async function checkDevelopmentName(claim: Claim, config: Config, bounds: Bounds): Promise<CheckResult> {
@@ -49,16 +49,16 @@ export async function checkDevelopmentName(claim: Claim, config: Config, bounds:
 
   const asked = config.nameserverListen.filter((_, index) => seen[index])
   const observed = { nameservers: shown([...new Set(seen.flatMap((names) => names ?? []))].sort()), txt: [], asked }
-  const where = `Names below .${host.slice(host.lastIndexOf('.') + 1)} are asked of ${listed(config.nameserverListen)}`
+  const where = `Names below .${host.slice(host.lastIndexOf('.') + 1)} are checked at ${listed(config.nameserverListen)}`
   if (seen.length === 0 || seen.some((names) => names === null)) {
     return {
       outcome: 'unknown',
       observed,
-      reason: `${where}, where not every nameserver of Berth answers for ${host}.`,
+      reason: `${where}, where not every Berth nameserver answers for ${host}.`,
     }
   }
   if (!seen.every((names) => isOurSet(names!, ours))) {
-    return { outcome: 'missed', observed, reason: `${where}, where ${host} is not on ${listed(ours)}.` }
+    return { outcome: 'missed', observed, reason: `${where}, where ${host} is not delegated to ${listed(ours)}.` }
   }
   if (ownsDelegation(claim)) {
     return { outcome: 'proved', method: 'nameservers', observed, byPair: claim.name === host }

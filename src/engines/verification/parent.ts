@@ -69,7 +69,7 @@ export async function askParent(
 }
 
 export function hostedDsText(host: string, zone: string): string {
-  return `${host} is below ${zone}, which is on the nameservers here and is not signed. Sign ${zone} first.`
+  return `${host} is below ${zone}, which uses our nameservers and is not signed. Sign ${zone} first.`
 }
 
 /** The first of a zone's nameservers that does not show all these keys; null if every one does. */

@@ -13,14 +13,14 @@ type Expected = { nameservers: readonly string[]; pool: readonly string[]; txt: 
 const troubleTexts: Record<Failure, string> = {
   timeout: 'did not answer in time',
   unreachable: 'could not be reached',
-  malformed: 'sent something that is no answer',
+  malformed: 'sent a malformed answer',
   servfail: 'failed (SERVFAIL)',
   refused: 'refused to answer',
-  lame: 'did not have the zone',
-  unresolved: 'had no address that could be asked',
+  lame: 'did not serve the zone',
+  unresolved: 'had no usable address',
 }
 
-const again = 'This is no verdict on the domain; it is asked again by itself.'
+const again = 'Your settings may be fine; we will retry automatically.'
 
 export function listed(names: readonly string[]): string {
   const shown = names.length > 6 ? [...names.slice(0, 5), `${names.length - 5} others`] : names
@@ -37,7 +37,7 @@ function failures(all: readonly Failure[]): string {
 }
 
 export function unreachableReason(failure: Failure): string {
-  return `The resolvers could not say where the domain's zone is: the last one ${troubleTexts[failure]}. ${again}`
+  return `We could not find the zone of the domain: the last resolver ${troubleTexts[failure]}. ${again}`
 }
 
 function cutText(cut: Cut): string {
@@ -47,10 +47,10 @@ function cutText(cut: Cut): string {
 export function undecidedReason(host: string, zone: string, agreement: Exclude<Agreement<Cut>, { kind: 'agreed' }>) {
   if (agreement.kind === 'silent') {
     const why = failures(agreement.failures)
-    return `Too few nameservers of ${zoneText(zone)} could be asked for ${host}: ${why}. ${again}`
+    return `Too few nameservers of ${zoneText(zone)} answered for ${host}: ${why}. ${again}`
   }
   const said = agreement.values.map(cutText).join(', others ')
-  const contradiction = `The nameservers of ${zoneText(zone)} contradict each other about ${host}: some say ${said}.`
+  const contradiction = `The nameservers of ${zoneText(zone)} disagree about ${host}: some say ${said}.`
   return `${contradiction} A change takes a while to reach all of them. ${again}`
 }
 
@@ -62,29 +62,30 @@ export function dsReason(
 ): string {
   if (agreement.kind === 'silent') {
     const why = failures(agreement.failures)
-    return `Too few nameservers of ${zoneText(zone)} could be asked for the DS records of ${host}: ${why}. They are asked again by themselves.`
+    return `Too few nameservers of ${zoneText(zone)} answered for the DS records of ${host}: ${why}. We will retry automatically.`
   }
-  return `The nameservers of ${zoneText(zone)} do not show the same DS records for ${host} yet. They are asked again by themselves.`
+  return `The nameservers of ${zoneText(zone)} do not all show the same DS records for ${host} yet. We will retry automatically.`
 }
 
 function textsText(texts: Agreement<Texts>, { name: txtName, value: txtValue }: TxtRecord): string {
   if (texts.kind === 'silent') {
-    return `The nameservers could not be asked for the TXT record ${txtName}: ${failures(texts.failures)}.`
+    return `The nameservers did not answer for the TXT record ${txtName}: ${failures(texts.failures)}.`
   }
-  if (texts.kind === 'divided') return `Only some of the nameservers show the TXT record ${txtName} with its value yet.`
+  if (texts.kind === 'divided')
+    return `Only some of the nameservers show the TXT record ${txtName} with its value so far.`
   const { alias, values } = texts.value
   if (alias) {
     const advice = 'the TXT record must be at the name itself'
-    return `${txtName} is an alias (CNAME) of ${alias}, which is not followed: ${advice}.`
+    return `${txtName} is an alias (CNAME) of ${alias}, which we do not follow: ${advice}.`
   }
   if (values.length === 0) return `There is no TXT record ${txtName}.`
-  return `The TXT record ${txtName} has another value than ${txtValue}.`
+  return `The TXT record ${txtName} does not have the value ${txtValue}.`
 }
 
 function delegatedText(host: string, parent: string, seen: readonly string[], expected: Expected): string {
   const { nameservers, pool } = expected
   if (seen.every((name) => pool.includes(name)) && seen.some((name) => !nameservers.includes(name))) {
-    const where = `${zoneText(parent)} delegates ${host} to ${listed(seen)}, which are not those of this domain`
+    const where = `${zoneText(parent)} delegates ${host} to ${listed(seen)}, which are not the nameservers assigned to this domain`
     return `${where}. At your registrar, set its nameservers to exactly ${listed(nameservers)}`
   }
   const foreign = seen.filter((name) => !nameservers.includes(name))
@@ -95,7 +96,7 @@ function delegatedText(host: string, parent: string, seen: readonly string[], ex
   }
   const faults = [
     ...(missing.length > 0 ? [`not to ${listed(missing)}`] : []),
-    ...(foreign.length > 0 ? [`also to ${listed(foreign)}, whose owner could answer for it too`] : []),
+    ...(foreign.length > 0 ? [`also to ${listed(foreign)}, whose owner could also answer for it`] : []),
   ]
   const ours = seen.filter((name) => nameservers.includes(name))
   const advice = `At your registrar, set its nameservers to exactly ${listed(nameservers)}`
@@ -115,20 +116,20 @@ export function missingReason(
   if (delegation.kind === 'hosted') return hostedText(claim, delegation.zone)
   const isShared = claim.name === host && !claim.verified && !claim.exclusive
   if (isShared || claim.nearestOwned?.own === false) {
-    const owned = `${claim.nearestOwned?.name} belongs to another account, so nameservers do not tell whose ${host} is.`
+    const owned = `${claim.nearestOwned?.name} belongs to another account, so nameservers cannot prove who owns ${host}.`
     const why = isShared ? sharedText(host, expected.pool, claim) : owned
-    const where = delegation.servers.length > 0 ? 'Where its DNS is now' : 'At a DNS provider elsewhere'
+    const where = delegation.servers.length > 0 ? 'Where its DNS is now' : 'At another DNS provider'
     return `${why} ${sharedAdvice(where, expected.txt)}${found}`
   }
-  const unserved = `${host} is not answered until it is verified, because another account has or had a claim to it too.`
+  const unserved = `We do not answer ${host} until it is verified, because another account has also added it, now or in the past.`
   const note = claim.served || claim.verified || claim.name !== host ? '' : ` ${unserved}`
   if (delegation.kind === 'inside') {
     const unknown = delegation.exists ? '' : `${zoneText(delegation.zone)} has no name ${host}. `
     if (!delegation.exists && getDomain(host, { allowPrivateDomains: true }) === host) {
-      const advice = `Register it, and set its nameservers to ${listed(expected.nameservers)}`
+      const advice = `Register it and set its nameservers to ${listed(expected.nameservers)}`
       return `${unknown}It is not registered, or not published yet. ${advice}.${note}`
     }
-    const where = `${host} is a part of the zone ${delegation.zone} on ${listed(delegation.nameservers)}`
+    const where = `${host} is part of the zone ${delegation.zone} on ${listed(delegation.nameservers)}`
     return `${unknown}${where}. There, ${txt}.${found}${note}`
   }
   const { nameservers, parent } = delegation
@@ -139,9 +140,9 @@ export function missingReason(
 
 /** A name in a zone on our own nameservers; it belongs to the owner of the zone. */
 function hostedText({ name, attachedAbove, nearestOwned }: Claim, zone: string): string {
-  if (nearestOwned?.own === false) return `${nearestOwned.name} belongs to another account, and ${name} with it.`
+  if (nearestOwned?.own === false) return `${nearestOwned.name} belongs to another account, and so does ${name}.`
   if (attachedAbove.includes(zone)) {
-    return `${name} is a part of ${zone}, which is on the nameservers here; it is verified as soon as ${zone} is.`
+    return `${name} is part of ${zone}, which uses our nameservers. It is verified as soon as ${zone} is.`
   }
-  return `${name} is a part of ${zone}, which is on the nameservers here but not in this account. Attach ${zone} first.`
+  return `${name} is part of ${zone}, which uses our nameservers but is not in this account. Attach ${zone} first.`
 }

@@ -12,14 +12,14 @@ export type LagReason = (typeof lagReasons)[number]
 
 const details: Record<LagReason, string> = {
   timeout: 'It does not answer.',
-  refused: 'Nothing answers at its address and port.',
+  refused: 'Nothing listens at its address and port.',
   unreachable: 'It cannot be reached.',
-  invalid_answer: 'What it answers cannot be read.',
-  not_served: 'It was told of the zone, but does not have it: it may not be set up for it, or could not load it.',
-  not_notified: 'It acknowledges no NOTIFY, so it does not know of the change yet.',
-  not_transferred: 'It was told of the change, but has not asked for it.',
-  rejected: 'It was sent the zone and does not serve it: it refuses something in it. Its log says what.',
-  behind: 'The change is on its way.',
+  invalid_answer: 'Its answers are malformed.',
+  not_served: 'It was notified, but does not serve the zone: it may not be configured for it, or could not load it.',
+  not_notified: 'It does not acknowledge NOTIFY, so it does not know of the change yet.',
+  not_transferred: 'It was notified of the change, but has not requested it.',
+  rejected: 'It received the zone but does not serve it, because it rejects something in it. Check its log.',
+  behind: 'The change is being transferred.',
 }
 
 export type NewLag = { zoneId: string; secondary: string; served: number | null; reason: LagReason; since: Date }

@@ -12,20 +12,19 @@ export function sharedText(host: string, pool: readonly string[], rivals: Pick<R
   const isOver = isUsedUp(pool, rivals)
   const why =
     pool.length > 2 && isOver
-      ? `Every pair of nameservers has been given to another account for ${host} or a name above it`
-      : `Another account has, or once had, a claim to ${host} or a name above it with the same nameservers`
+      ? `Every pair of nameservers is already assigned to another account for ${host} or a parent of it`
+      : `Another account has added ${host} or a parent of it with the same nameservers, now or in the past`
   // Claims from before the pool was made larger.
-  const others = isOver ? '' : ' Deleted and added again, it gets nameservers of its own.'
-  return `${why}, so nameservers do not tell whose ${host} is.${others}`
+  const others = isOver ? '' : ' Delete it and add it again to get nameservers of its own.'
+  return `${why}, so nameservers cannot prove who owns ${host}.${others}`
 }
 
 /** What the owner of such a name has to do; `where` is where its DNS is. */
 export function sharedAdvice(where: string, txt: TxtRecord): string {
-  return `${where}, ${txtAdvice(txt)}, and let its nameservers be ours only after it is verified.`
+  return `${where}, ${txtAdvice(txt)}, and switch to our nameservers only after it is verified.`
 }
 
 export function endedReason(name: string): string {
-  const ended =
-    'This claim was not proved within 30 days and has ended: it is not checked, and its records are not answered'
-  return `${ended}. To try again, delete the domain and add it again; GET /api/dns/${name}/zone saves its records.`
+  const ended = 'This domain was not verified within 30 days, so we no longer check it or answer its records'
+  return `${ended}. To retry, save its records with GET /api/dns/${name}/zone, then delete the domain and add it again.`
 }

@@ -216,7 +216,7 @@ describe('an account', () => {
     for (let count = 0; count < 12; count++) await quick('nobody.org', 'one')
     await expect(quick('nobody.org', 'one')).rejects.toMatchObject({ code: 'rate_limited' })
     expect(await quick('nobody.org', 'two')).toMatchObject({ method: null })
-    expect(await first).toMatchObject({ method: null, records: [], reason: 'None of its nameservers answers.' })
+    expect(await first).toMatchObject({ method: null, records: [], reason: 'None of its nameservers answered.' })
   })
 
   test('is told what was found when its nameservers stop answering, which are not asked on and on', async () => {

@@ -34,7 +34,7 @@ test('before it is verified, a zone is unsigned, and says what would sign it', a
     foreignKeys: [],
     parent: { checkedAt: null, ds: [], matches: null },
     nextCheckAt: null,
-    reason: 'The zone is not signed. PUT {"enabled": true} signs it.',
+    reason: 'The zone is not signed. To sign it, PUT {"enabled": true}.',
   })
 })
 

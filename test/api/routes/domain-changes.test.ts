@@ -167,7 +167,9 @@ test('a token of other projects is not told which domains redirect to one of its
   expect(removed).toMatchObject({ status: 409, body: { code: 'domain_has_redirects' } })
   const redirected = await api.call('PATCH', '/domains/target.io', { token, body: { redirectTo: 'target.io' } })
   for (const { text } of [removed, redirected]) expect(text).not.toContain('unseen')
-  expect((await api.call('DELETE', '/domains/target.io')).body.detail).toBe('Other domains redirect to target.io: unseen.io.')
+  expect((await api.call('DELETE', '/domains/target.io')).body.detail).toBe(
+    'Other domains redirect to target.io: unseen.io.',
+  )
 })
 
 test('a new domain is refused with every bad field, its redirection among them', async () => {

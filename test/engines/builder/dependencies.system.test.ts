@@ -31,7 +31,7 @@ describe('dependencies from one build to the next', () => {
     expect(await platform.settled(id)).toMatchObject({ state: 'READY', error: null })
     // The cache is kept after the deployment is ready; then the directory of the build goes.
     await until(() => !existsSync(join(platform.api.config.dataDir, 'builds', id)))
-    const cached = (await platform.log(id)).includes('dependencies are taken from the cache')
+    const cached = (await platform.log(id)).includes('using cached dependencies')
     return { page: (await platform.file(id, 'index.html'))!, cached }
   }
 

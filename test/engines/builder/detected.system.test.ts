@@ -66,7 +66,7 @@ describe('a project without settings', () => {
     const withPage = { 'package.json': scripts({ build: `${build} && echo no > dist/404.html` }) }
     const other = await deployed('vue-pages', withPage, { framework: 'vue' })
     expect(other.deployment).toMatchObject({ state: 'READY', detected: { spaFallback: false } })
-    expect(other.deployment.detected.because.at(-1)).toContain('a page for unknown paths')
+    expect(other.deployment.detected.because.at(-1)).toContain('its own page for unknown paths')
     expect((await platform.artifacts.read(other.id))?.spaFallback).toBe(false)
   })
 

@@ -64,9 +64,9 @@ async function afterTheLongestWait(id: string) {
 async function expectOurFault(id: string): Promise<void> {
   const ended = await afterTheLongestWait(id)
   expect(ended).toMatchObject({ state: 'ERROR', error: { code: 'platform_disk_full' } })
-  expect(ended.error.message).toContain('The platform has no room')
+  expect(ended.error.message).toContain('The platform is out of disk space')
   const log = await platform.log(id)
-  expect(log).toContain('Waiting for room on the disk of the platform')
+  expect(log).toContain('Waiting for free disk space on the platform')
   expect(log).not.toContain(disk)
   await until(async () => !(await readdir(join(disk, 'builds'))).includes(id))
 }
@@ -78,7 +78,7 @@ describe.skipIf(!mounted)('a full disk of the platform', () => {
     const id = await platform.deploy('waits')
     expect(await until(() => putBack(id))).toBeTruthy()
     expect(await stateOf(id)).toBe('BUILDING')
-    expect(await platform.log(id)).toContain('Waiting for room on the disk of the platform')
+    expect(await platform.log(id)).toContain('Waiting for free disk space on the platform')
     await rm(filler)
     await runAgain(id)
     expect(await platform.settled(id)).toMatchObject({ state: 'READY' })

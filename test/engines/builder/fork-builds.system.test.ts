@@ -120,6 +120,6 @@ test('submodules are not fetched with the access of the project', async () => {
   const { error } = await platform.settled(id)
   expect(error).toMatchObject({
     code: 'clone_failed',
-    message: expect.stringContaining('Those of a fork are not fetched'),
+    message: expect.stringContaining('For a fork, they are not fetched'),
   })
 })

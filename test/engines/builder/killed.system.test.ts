@@ -41,8 +41,8 @@ describe('a build', () => {
     const deployment = await platform.settled(await platform.deploy('kills'))
     expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'build_failed' } })
     const known = controlGroups(process.pid).all.length > 0
-    expect(deployment.error.message).toMatch(/^npm run build was killed \(SIGKILL\), also when we retried it\. /)
-    expect(deployment.error.message).toContain(known ? 'It had memory left' : 'BUILD_MEMORY_MB')
+    expect(deployment.error.message).toMatch(/^npm run build was killed \(SIGKILL\), and again when we retried it\. /)
+    expect(deployment.error.message).toContain(known ? 'It did not run out of memory' : 'BUILD_MEMORY_MB')
   })
 
   test('that needs more memory than it may use ends, and names the limit and its setting', async ({ skip }) => {
@@ -66,6 +66,6 @@ describe('a build', () => {
     limitRuns(2048)
     expect(await lossesOf(id)).toEqual([1, 0])
     expect(await platform.settled(id)).toMatchObject({ state: 'READY', error: null })
-    expect(await platform.log(id)).toContain('The build was lost: the machine ran out of memory. We retry it.')
+    expect(await platform.log(id)).toContain('The build was lost: the machine ran out of memory. We will retry it.')
   })
 })

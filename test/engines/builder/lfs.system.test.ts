@@ -100,7 +100,7 @@ describe.skipIf(!isInstalled())('a repository with Git LFS, by the git-lfs of th
     const files = { 'index.html': '', '.gitattributes': attributes, 'a.png': gone }
     const { id, deployment } = await deployed(platform, 'lfs-gone', files)
     expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'lfs_unavailable' } })
-    expect(deployment.error.message).toContain('could not be fetched; the log tells why')
+    expect(deployment.error.message).toContain('could not be fetched; the log says why')
     expect(await platform.log(id)).toContain('no such object')
     expect(await platform.artifacts.read(id)).toBeNull()
   })
@@ -118,7 +118,7 @@ describe.skipIf(!isInstalled())('a repository with Git LFS, by the git-lfs of th
     await platform.api.call('POST', '/projects', { body: { name: 'lfs-parent', repo: 'acme/lfs-parent' } })
     const deployment = await platform.settled(await platform.deploy('lfs-parent'))
     expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'lfs_unavailable' } })
-    expect(deployment.error.message).toContain('lib/.gitattributes keeps files in Git LFS, which is not fetched for')
+    expect(deployment.error.message).toContain('lib/.gitattributes keeps files in Git LFS, which we do not fetch for')
   })
 })
 

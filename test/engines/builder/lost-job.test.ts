@@ -34,7 +34,7 @@ test('a worker that has waited too long for room does not end a build that anoth
   const payload = { deploymentId, noDiskSince: longAgo() }
   await expect(handlers.build.run(payload, lost)).rejects.toThrow(LostLease)
   expect(await stateOf(deploymentId)).toBe('BUILDING')
-  expect(await platform.log(deploymentId)).not.toContain('no room')
+  expect(await platform.log(deploymentId)).not.toContain('out of disk space')
   await handlers.build.run(payload, held)
   hasRoom = true
   expect(await stateOf(deploymentId)).toBe('ERROR')

@@ -47,7 +47,7 @@ test('a build waits for a runner, and after half an hour it is the platform that
   const id = await platform.deploy('app')
   await putBack(id)
   expect((await platform.api.call('GET', `/deployments/${id}`)).body.state).toBe('BUILDING')
-  expect(await platform.log(id)).toContain('Waiting for a runner of the platform')
+  expect(await platform.log(id)).toContain('Waiting for a runner to start the server')
   const payload = { deploymentId: id, noRunnerSince: new Date(Date.now() - 3_600_000).toISOString() }
   await platform.api.db.job.updateMany({ where: { key: id }, data: { runAt: new Date(), payload } })
   const ended = await platform.settled(id)

@@ -26,7 +26,7 @@ describe('a repository that is not what it seems', () => {
       'packages/ui/package.json': json({ name: 'ui' }),
     }
     const root = { name: 'all', private: true, workspaces: ['apps/*', 'packages/*'] }
-    const said = 'Set rootDirectory to the project that is meant: apps/api (Node.js server), apps/web (Vite).'
+    const said = 'Set rootDirectory to the project to deploy: apps/api (Node.js server), apps/web (Vite).'
     const built = await deployed('built', { ...apps, 'package.json': json({ ...root, scripts: { build: 'true' } }) })
     expect(built.deployment.error).toMatchObject({ code: 'output_missing', message: expect.stringContaining(said) })
     const plain = await deployed('plain', { ...apps, 'README.md': '' })
@@ -37,7 +37,7 @@ describe('a repository that is not what it seems', () => {
     const { deployment } = await deployed('torn', { 'package.json': '{"scripts": {', 'src/main.js': '' })
     expect(deployment.error).toMatchObject({ code: 'output_missing', message: expect.stringContaining('was not read') })
     expect(deployment.warnings).toEqual([
-      { code: 'file_ignored', message: 'It is no JSON object, so it was not read.', file: 'package.json' },
+      { code: 'file_ignored', message: 'It is not a JSON object, so it was not read.', file: 'package.json' },
     ])
   })
 
@@ -47,7 +47,7 @@ describe('a repository that is not what it seems', () => {
     const { deployment } = await deployed('outdated', files, { settings: { installCommand } })
     expect(deployment.error.code).toBe('install_failed')
     expect(deployment.error.message).toMatch(
-      / exited with 1: ERR_PNPM_OUTDATED_LOCKFILE {2}Cannot install\. pnpm-lock\.yaml does not fit package\.json: run pnpm install/,
+      / exited with 1: ERR_PNPM_OUTDATED_LOCKFILE {2}Cannot install\. pnpm-lock\.yaml is out of sync with package\.json: run pnpm install/,
     )
   })
 

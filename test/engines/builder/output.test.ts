@@ -38,13 +38,13 @@ describe('an output that is missing is told with what was looked for, what was s
     const message = told(['app.py', 'requirements.txt'], null)
     expect(message).toContain('looked for an index.html at the root')
     expect(message).toContain('requirements.txt: a Python project.')
-    expect(message).toContain('Set buildCommand and outputDirectory if it makes a site')
+    expect(message).toContain('If it builds a site, set buildCommand and outputDirectory')
   })
 
   test('a repository of several projects', () => {
     const apps = ['apps/web (Next.js)', 'apps/api (Node.js server)']
     expect(told(['apps', 'package.json'], 'npm run build', {}, apps)).toContain(
-      'Set rootDirectory to the project that is meant: apps/web (Next.js), apps/api (Node.js server).',
+      'Set rootDirectory to the project to deploy: apps/web (Next.js), apps/api (Node.js server).',
     )
   })
 
@@ -54,8 +54,8 @@ describe('an output that is missing is told with what was looked for, what was s
 
   test('a package.json without a build', () => {
     const message = told(['package.json', 'server.js'], null)
-    expect(message).toContain('There is package.json, server.js.')
-    expect(message).toContain('framework to node if it is a server')
+    expect(message).toContain('The folder has package.json, server.js.')
+    expect(message).toContain('for a server, set framework to node')
   })
 
   test('a framework without a build script', () => {
@@ -66,26 +66,26 @@ describe('an output that is missing is told with what was looked for, what was s
 
   test('a build that writes elsewhere', () => {
     const message = told(['package.json', 'www'], 'npm run build')
-    expect(message).toContain('Nothing to publish was found after npm run build: looked for dist, build with an index')
-    expect(message).toContain('Set outputDirectory to the folder that the build writes.')
+    expect(message).toContain('Found nothing to publish after npm run build: looked for dist, build with an index')
+    expect(message).toContain('Set outputDirectory to the folder that the build writes to.')
   })
 
   test('a wrong outputDirectory', () => {
     const message = told(['package.json', 'dist'], 'npm run build', { outputDirectory: 'public' })
-    expect(message).toContain('looked for public. There is dist, package.json.')
-    expect(message).toContain('Set outputDirectory to the folder that the build writes.')
+    expect(message).toContain('looked for public. The folder has dist, package.json.')
+    expect(message).toContain('Set outputDirectory to the folder that the build writes to.')
   })
 
   test('a folder of pages without a first one', () => {
     expect(told(['.git', 'a.html'], null)).toContain(
-      'There is a.html. Set outputDirectory to the folder that holds the site, or rootDirectory',
+      'The folder has a.html. Set outputDirectory to the folder with the site, or rootDirectory',
     )
   })
 
   test('an empty folder, and one with very many names', () => {
     expect(told([], null)).toContain('The folder is empty.')
     const many = Array.from({ length: 200 }, (_, at) => `f${at}`)
-    expect(told(many, null)).toMatch(/There is f0, (f\d+, ){10}f\d+ and more\./)
+    expect(told(many, null)).toMatch(/The folder has f0, (f\d+, ){10}f\d+ and more\./)
   })
 
   test('names that would spoil a line of the log are shown by their numbers', () => {

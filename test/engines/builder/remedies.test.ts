@@ -21,7 +21,7 @@ describe('a command that failed', () => {
       'github.com could not be reached: check its name',
     ],
     ["npm error 404  '@acme/secret@1' is not in this registry.\nnpm error code E404", 'not in the registry'],
-    ['npm error code EJSONPARSE', 'no JSON'],
+    ['npm error code EJSONPARSE', 'not valid JSON'],
     ['Node.js v20.20.2 is not supported by Astro!', '.nvmrc'],
     ['Vite requires Node.js version 20.19+ or 22.12+', '.nvmrc'],
     ['FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory', 'NODE_OPTIONS'],
@@ -43,7 +43,7 @@ describe('a command that failed', () => {
     },
   )
 
-  const blamed = (network: 'registry' | 'none') => `buildNetwork of the project is ${network}`
+  const blamed = (network: 'registry' | 'none') => `the project’s buildNetwork is ${network}`
   test.each([
     ['getaddrinfo EAI_AGAIN api.example.com', 'none', `api.example.com could not be reached: ${blamed('none')}`],
     [

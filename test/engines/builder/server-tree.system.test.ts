@@ -174,7 +174,7 @@ describe('a tree is refused, and nothing is published, if it has', () => {
     ['a name that is not UTF-8', `mkdir a; touch "a/$(printf '\\377')"`, 'has a name that is not UTF-8'],
     ['a control character in a name', `touch "$(printf 'a\\nf 1 1 b')"`, 'control character'],
     ['a link whose target is not UTF-8', `ln -s "$(printf '\\377')" l`, 'l is a link whose target is not UTF-8'],
-    ['a folder that is too deep', deep, 'lies more than 200 folders deep'],
+    ['a folder that is too deep', deep, 'is more than 200 folders deep'],
   ])('%s', async (_what, script, message) => {
     await leave(script)
     const refused = { code: 'output_unsafe', message: expect.stringContaining(message) }

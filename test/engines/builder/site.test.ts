@@ -74,7 +74,7 @@ describe('a static site', () => {
   test('with a link out of it is refused by name', async () => {
     await expect(store(file('index.html'), link('x', '../secret'))).rejects.toMatchObject({
       code: 'output_unsafe',
-      message: expect.stringMatching(/^x is a link that leaves/),
+      message: expect.stringMatching(/^x is a link that points outside/),
     })
   })
 

@@ -101,7 +101,7 @@ describe('a store that cannot be used', () => {
     const id = await platform.deploy(how)
     expect(await putBack(id)).toBeTruthy()
     expect(await stateOf(id)).toBe('BUILDING')
-    expect(await platform.log(id)).toContain('Waiting for the artifact store of the platform')
+    expect(await platform.log(id)).toContain('Waiting for the platform’s artifact store')
     expect(server.objects.has(`manifests/${id}.json`)).toBe(false)
     server.trouble = null
     await runAgain(id)

@@ -27,21 +27,21 @@ describe('the address of a submodule', () => {
   })
 
   test.each([
-    ['https://evil.example/acme/lib.git', 'it is at evil.example, and submodules are cloned from git.example.com only'],
+    ['https://evil.example/acme/lib.git', 'it is at evil.example, but submodules are only cloned from git.example.com'],
     ['https://git.example.com.evil.example/x', 'it is at git.example.com.evil.example'],
     ['https://git.example.com@evil.example/x', 'it is at evil.example'],
     ['https://git.example.com:8443/acme/lib.git', 'it is at git.example.com:8443'],
     ['http://git.example.com/acme/lib.git', 'it is at http://git.example.com'],
     ['http://169.254.169.254/latest', 'it is at 169.254.169.254'],
     ['git@evil.example:acme/lib.git', 'git@evil.example:acme/lib.git is no address'],
-    ['ssh://root@git.example.com/acme/lib.git', 'is no address of a repository'],
-    ['ext::sh -c touch% /tmp/pwned', 'is no address of a repository'],
-    ['file:///etc', 'is no address of a repository'],
-    ['/etc', 'is no address of a repository'],
-    ['--upload-pack=touch /tmp/pwned', 'is no address of a repository'],
-    ['-u./payload', 'is no address of a repository'],
-    ['http://', 'is no address of a repository'],
-    ['', 'is no address of a repository'],
+    ['ssh://root@git.example.com/acme/lib.git', 'is not a repository URL'],
+    ['ext::sh -c touch% /tmp/pwned', 'is not a repository URL'],
+    ['file:///etc', 'is not a repository URL'],
+    ['/etc', 'is not a repository URL'],
+    ['--upload-pack=touch /tmp/pwned', 'is not a repository URL'],
+    ['-u./payload', 'is not a repository URL'],
+    ['http://', 'is not a repository URL'],
+    ['', 'is not a repository URL'],
   ])('%s is refused and told', (url, why) => {
     expect(() => address(url)).toThrow(why)
     expect(() => address(url)).toThrow(/^The submodule lib cannot be cloned: /)
@@ -49,13 +49,13 @@ describe('the address of a submodule', () => {
 
   test('with credentials is refused for them, and they are not repeated', () => {
     const attempt = () => address('https://me:hunter2@git.example.com/acme/lib.git')
-    expect(attempt).toThrow('its address has a user name or password in it')
+    expect(attempt).toThrow('its URL contains a user name or password')
     expect(attempt).not.toThrow(/hunter2/)
     expect(() => address('https://token@git.example.com/acme/lib.git')).toThrow('user name or password')
   })
 
   test('that .gitmodules does not tell is refused', () => {
-    expect(() => address(undefined)).toThrow('.gitmodules does not tell its address')
+    expect(() => address(undefined)).toThrow('.gitmodules does not give its URL')
   })
 })
 
@@ -137,7 +137,7 @@ describe('a build with submodules', () => {
   test('without .gitmodules ends in ERROR that names it', async () => {
     const { deployment } = await deployed('unnamed', { 'index.html': '' }, { lib })
     expect(deployment).toMatchObject({ state: 'ERROR', error: { code: 'clone_failed' } })
-    expect(deployment.error.message).toContain('.gitmodules does not tell its address')
+    expect(deployment.error.message).toContain('.gitmodules does not give its URL')
   })
 
   test('whose commit is gone ends in ERROR that names the submodule', async () => {

@@ -50,8 +50,8 @@ describe('by its name', () => {
     ['.well-known/deploy', true],
   ])('the warning of %s offers publishAnyway only if visitors would get it then: %s', async (path, helps) => {
     const { warnings } = await sifted({ [path]: key })
-    const never = 'names that begin with a dot are never served, not even with publishAnyway'
-    const cure = helps ? 'set publishAnyway of the project' : never
+    const never = 'names that start with a dot are never served, not even with publishAnyway'
+    const cure = helps ? 'turn on the project’s publishAnyway' : never
     expect(warnings).toEqual([{ code: 'file_withheld', file: path, message: expect.stringContaining(cure) }])
   })
 

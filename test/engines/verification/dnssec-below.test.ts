@@ -68,7 +68,7 @@ describe('a domain below another one that is here', () => {
     await world.attach('sub.plain.com')
     const found = await signing.check('sub.plain.com')
     expect(found).toMatchObject({ state: 'UNSIGNED' })
-    expect(found.reason).toContain('plain.com, which is on the nameservers here and is not signed')
+    expect(found.reason).toContain('plain.com, which uses our nameservers and is not signed')
     await signing.put('plain.com', { enabled: true })
     await signing.check('plain.com')
     expect(await signing.check('sub.plain.com')).toMatchObject({ state: 'SIGNING' })

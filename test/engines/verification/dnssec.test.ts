@@ -32,7 +32,7 @@ describe('a domain that is delegated here', () => {
     expect(await read('one.com')).toMatchObject({ enabled: true, state: 'UNSIGNED', keys: [], ds: [] })
     const signing = await check('one.com')
     expect(signing).toMatchObject({ state: 'SIGNING', ds: [{ algorithm: 13 }], parent: { ds: [], matches: false } })
-    expect(signing.reason).toContain('Caches may have unsigned answers until then')
+    expect(signing.reason).toContain('Caches may still have unsigned answers until then')
     expect(signing.keys).toMatchObject([{ algorithm: 13, flags: 257, state: 'PUBLISHED' }])
     expect(signing.dnskey).toEqual([`257 3 13 ${signing.keys[0].publicKey}`])
     await later('one.com', 1)
@@ -65,13 +65,13 @@ describe('a domain that is delegated here', () => {
       for (const server of [first!, second!]) server.behave = failing
       const silent = await check('quiet.com')
       expect(silent).toMatchObject({ state: 'ACTIVE', parent: { matches: true } })
-      expect(silent.reason).toContain('could be asked for the DS records')
+      expect(silent.reason).toContain('answered for the DS records')
       third!.behave = failing
       first!.behave = bare
       second!.behave = behave
       const divided = await check('quiet.com')
       expect(divided).toMatchObject({ state: 'ACTIVE', parent: { matches: true } })
-      expect(divided.reason).toContain('do not show the same DS records')
+      expect(divided.reason).toContain('do not all show the same DS records')
     } finally {
       for (const server of world.internet.top) server.behave = behave
     }
@@ -93,7 +93,7 @@ describe('a domain that is delegated here', () => {
     expect(verification.reason).toContain('DS record of another DNS provider (key tag 12345)')
     const found = await check('moved.com')
     expect(found).toMatchObject({ state: 'UNSIGNED', keys: [], parent: { ds: [foreignDs], matches: false } })
-    expect(found.reason).toContain('Remove it at the registrar; signing starts by itself')
+    expect(found.reason).toContain('Remove it at the registrar; signing starts automatically')
     world.internet.ds.delete('moved.com')
     expect(await check('moved.com')).toMatchObject({ state: 'SIGNING' })
     expect((await world.check('moved.com')).verification.reason).toBeNull()
@@ -114,13 +114,13 @@ describe('a domain that another provider signs too', () => {
     await served('both.com', 2)
     const awaiting = await check('both.com')
     expect(awaiting).toMatchObject({ state: 'AWAITING_DS', dnskey: [expect.stringMatching(/^257 3 13 /)] })
-    expect(awaiting.reason).toContain('Keep the DS record of the other provider beside it')
+    expect(awaiting.reason).toContain('Keep the other provider’s DS record beside it')
     world.internet.ds.set('both.com', [theirs, awaiting.ds[0].text])
     const active = await check('both.com')
     expect(active).toMatchObject({ state: 'ACTIVE', parent: { matches: true } })
-    expect(active.reason).not.toContain('of no use')
+    expect(active.reason).not.toContain('match no key')
     await world.call('PUT', '/dns/both.com/dnssec/foreign-keys', { body: { keys: [] } })
-    expect((await check('both.com')).reason).toContain('of no use')
+    expect((await check('both.com')).reason).toContain('match no key')
   })
 })
 

@@ -49,7 +49,7 @@ describe('a domain delegated to the nameservers', () => {
     expect(more.verified).toBe(false)
     expect(more.verification.observed.nameservers).toEqual(['ns.foreign.net', ...world.ours])
     expect(more.verification.reason).toContain(
-      'but also to ns.foreign.net, whose owner could answer for it too. At your registrar, set',
+      'but also to ns.foreign.net, whose owner could also answer for it. At your registrar, set',
     )
     delegate('partial.com', [world.ours[0]!])
     const less = await world.attach('partial.com')
@@ -69,7 +69,7 @@ describe('a domain delegated to the nameservers', () => {
     const beforeMs = Date.now()
     const early = await world.attach('*.tree.com')
     expect(early.verification.reason).toBe(
-      '*.tree.com is a part of tree.com, which is on the nameservers here; it is verified as soon as tree.com is.',
+      '*.tree.com is part of tree.com, which uses our nameservers. It is verified as soon as tree.com is.',
     )
     const below = await world.attach('app.tree.com')
     expect(below).toMatchObject({ verified: false, verification: { observed: { nameservers: world.ours } } })
@@ -84,7 +84,7 @@ describe('a domain delegated to the nameservers', () => {
     }
     const other = await world.check('shop.tree.com', rival.token)
     expect(other.verified).toBe(false)
-    expect(other.verification.reason).toBe('tree.com belongs to another account, and shop.tree.com with it.')
+    expect(other.verification.reason).toBe('tree.com belongs to another account, and so does shop.tree.com.')
   })
 
   test('does not prove a name below it that nobody attached it for', async () => {
@@ -111,7 +111,7 @@ describe('a domain with its TXT record', () => {
         `There is no TXT record ${name}.`,
     )
     lines.push([name, 'TXT', 'something else'])
-    expect((await world.check('texts.com')).verification.reason).toContain('has another value')
+    expect((await world.check('texts.com')).verification.reason).toContain('does not have the value')
     lines.push(txtOf(before))
     expect(await world.check('texts.com')).toMatchObject({
       verified: true,
@@ -123,7 +123,7 @@ describe('a domain with its TXT record', () => {
     const lines = await elsewhere('host.com')
     const before = await world.attach('a.b.host.com')
     expect(before.verification.reason).toContain(
-      'host.com has no name a.b.host.com. a.b.host.com is a part of the zone host.com on ns1.host.com and ns2.host.com.',
+      'host.com has no name a.b.host.com. a.b.host.com is part of the zone host.com on ns1.host.com and ns2.host.com.',
     )
     lines.push(txtOf(before))
     expect(await world.check('a.b.host.com')).toMatchObject({ verified: true, verification: { method: 'txt' } })
@@ -160,7 +160,7 @@ describe('a domain with its TXT record', () => {
     lines.push([name, 'CNAME', 'loop.alias.com'], ['loop.alias.com', 'CNAME', name])
     const after = await world.check('alias.com')
     expect(after.verified).toBe(false)
-    expect(after.verification.reason).toContain(`${name} is an alias (CNAME) of loop.alias.com, which is not followed`)
+    expect(after.verification.reason).toContain(`${name} is an alias (CNAME) of loop.alias.com, which we do not follow`)
   })
 })
 
@@ -173,17 +173,15 @@ describe('a name that two accounts claim', () => {
     expect(made.nameservers).toEqual(world.ours)
     const { name, value } = made.verification.txt
     expect(made.verification.reason).toBe(
-      'Another account has, or once had, a claim to older.com or a name above it with the same nameservers, so ' +
-        `nameservers do not tell whose older.com is. Where its DNS is now, add the TXT record ${name} with the value ` +
-        `${value}, and let its nameservers be ours only after it is verified.`,
+      'Another account has added older.com or a parent of it with the same nameservers, now or in the past, so ' +
+        `nameservers cannot prove who owns older.com. Where its DNS is now, add the TXT record ${name} with the value ` +
+        `${value}, and switch to our nameservers only after it is verified.`,
     )
     delegate('older.com')
     for (const token of [younger.token, world.token]) {
       const { verified, verification } = await world.check('older.com', token)
       expect(verified).toBe(false)
-      expect(verification.reason).toContain(
-        'so nameservers do not tell whose older.com is. At a DNS provider elsewhere,',
-      )
+      expect(verification.reason).toContain('so nameservers cannot prove who owns older.com. At another DNS provider,')
     }
     world.internet.delegations.set('older.com', ['ns1.older.com', 'ns2.older.com'])
     lines.push(txtOf(await world.read('older.com')))

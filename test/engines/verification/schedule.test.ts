@@ -91,7 +91,7 @@ describe('a domain without proof', () => {
     delegate('late.com')
     const { verified, verification } = await world.check('late.com')
     expect({ verified, next: verification.nextCheckAt }).toEqual({ verified: false, next: null })
-    expect(verification.reason).toMatch(/^This claim was not proved within 30 days and has ended: .* add it again/)
+    expect(verification.reason).toMatch(/^This domain was not verified within 30 days, .* add it again/)
     expect(await world.events('late.com')).toEqual(['domain.created', 'domain.unverified'])
     const again = await world.call('POST', '/domains/late.com/verify')
     expect(again).toMatchObject({ status: 409, body: { code: 'claim_ended' } })
@@ -256,7 +256,7 @@ describe('in development', () => {
     )
     const { verified, verification } = await world.read('away.test')
     expect(verified).toBe(false)
-    expect(verification.reason).toContain('where not every nameserver of Berth answers for away.test')
+    expect(verification.reason).toContain('where not every Berth nameserver answers for away.test')
   })
 
   test('a name below .test is not verified where nobody can be asked', async () => {

@@ -29,8 +29,8 @@ describe('a server that cannot be asked', () => {
   test.each<[string, Behaviour, string]>([
     ['that fails', servfail, '3 failed (SERVFAIL)'],
     ['that refuses', () => ({ code: 'REFUSED', aa: false }), '3 refused to answer'],
-    ['that does not have the zone', () => ({ aa: false }), '3 did not have the zone'],
-    ['that talks rubbish', () => Buffer.alloc(40, 0xc0), '3 sent something that is no answer'],
+    ['that does not have the zone', () => ({ aa: false }), '3 did not serve the zone'],
+    ['that talks rubbish', () => Buffer.alloc(40, 0xc0), '3 sent a malformed answer'],
     ['that is silent', () => null, '3 did not answer in time'],
   ])('%s says nothing about the domain', async (title, behave, said) => {
     const name = `${title.replaceAll(' ', '-')}.com`
@@ -42,7 +42,7 @@ describe('a server that cannot be asked', () => {
       observed: { nameservers: [], txt: [], asked: [] },
     })
     expect(verification.reason).toBe(
-      `Too few nameservers of .com could be asked for ${name}: ${said}. This is no verdict on the domain; it is asked again by itself.`,
+      `Too few nameservers of .com answered for ${name}: ${said}. Your settings may be fine; we will retry automatically.`,
     )
     expect(Date.parse(verification.nextCheckAt)).toBeGreaterThan(Date.parse(verification.checkedAt))
     for (const server of world.internet.top) server.behave = honestTop
@@ -60,7 +60,7 @@ describe('a server that cannot be asked', () => {
     world.internet.top[0]!.behave = world.internet.top[1]!.behave = servfail
     const { verified, verification } = await world.attach('lonely.com')
     expect(verified).toBe(false)
-    expect(verification.reason).toContain('Too few nameservers of .com could be asked for lonely.com: 2 failed')
+    expect(verification.reason).toContain('Too few nameservers of .com answered for lonely.com: 2 failed')
   })
 
   test('leaves a domain unverified when it is the resolver, with a reason that says so', async () => {
@@ -68,7 +68,7 @@ describe('a server that cannot be asked', () => {
     world.internet.breakResolver(servfail)
     const { verified, verification } = await world.attach('unresolved.com')
     expect(verified).toBe(false)
-    expect(verification.reason).toContain('The resolvers could not say where')
+    expect(verification.reason).toContain('We could not find the zone of the domain: the last resolver')
   })
 
   test('leaves open whether a TXT record is there, when its delegation is lame', async () => {
@@ -76,7 +76,7 @@ describe('a server that cannot be asked', () => {
     one!.behave = two!.behave = () => ({ code: 'REFUSED', aa: false })
     const { verified, verification } = await world.attach('lame.com')
     expect(verified).toBe(false)
-    expect(verification.reason).toContain('could not be asked for the TXT record _berth.lame.com: 2 refused to answer.')
+    expect(verification.reason).toContain('did not answer for the TXT record _berth.lame.com: 2 refused to answer.')
   })
 })
 
@@ -118,7 +118,7 @@ describe('a server that speaks from a cache', () => {
     server!.behave = () => ({ aa: false, answer: [[name, 'TXT', value]] })
     const { verified, verification } = await world.check('cache.com')
     expect(verified).toBe(false)
-    expect(verification.reason).toContain('1 did not have the zone')
+    expect(verification.reason).toContain('1 did not serve the zone')
   })
 })
 
@@ -164,7 +164,7 @@ describe('one lying server of three', () => {
     world.internet.top[2]!.behave = () => ({ code: 'NXDOMAIN' })
     const { verified, verification } = await world.attach('split.com')
     expect(verified).toBe(false)
-    expect(verification.reason).toContain('The nameservers of .com contradict each other about split.com')
+    expect(verification.reason).toContain('The nameservers of .com disagree about split.com')
   })
 })
 
@@ -181,7 +181,7 @@ describe('an answer', () => {
     const { verified, verification } = await world.attach('nowhere.com')
     expect(verified).toBe(false)
     expect(verification.reason).toBe(
-      '.com has no name nowhere.com. It is not registered, or not published yet. Register it, and set its nameservers ' +
+      '.com has no name nowhere.com. It is not registered, or not published yet. Register it and set its nameservers ' +
         'to ns1.berth.example and ns2.berth.example.',
     )
   })
@@ -214,6 +214,6 @@ describe('an answer', () => {
     for (const server of world.internet.top) server.asked.length = 0
     await verify.run({ domainId: await world.idOf('inner.com') }, { attempt: 1, signal, async requireHeld() {} })
     expect([...inner.asked, ...world.internet.top.flatMap(({ asked }) => asked)]).toEqual([])
-    expect((await world.read('inner.com')).verification.reason).toContain('had no address that could be asked')
+    expect((await world.read('inner.com')).verification.reason).toContain('had no usable address')
   })
 })

@@ -46,7 +46,7 @@ describe.runIf(isProtected)('links that a build leaves', { concurrent: true }, (
   ])('inside the output are refused by name (%s)', async (name, script, path) => {
     const result = await attack.build(`inside-${name}`, `${page} && ${script}`)
     expect(result).toMatchObject({ state: 'ERROR', error: { code: 'output_unsafe' } })
-    expect(result.error!.message).toContain(`${path} is a link that leaves the output directory`)
+    expect(result.error!.message).toContain(`${path} is a link that points outside the output directory`)
     expect(result.files).toEqual([])
     await attack.expectUntouched()
   })

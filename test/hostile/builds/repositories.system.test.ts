@@ -48,12 +48,12 @@ describe.runIf(isProtected)('a repository', () => {
   })
 
   test.each([
-    ['ext', `ext::sh -c touch% $CANARY/ext`, 'is no address of a repository'],
-    ['file', 'file:///etc', 'is no address of a repository'],
+    ['ext', `ext::sh -c touch% $CANARY/ext`, 'is not a repository URL'],
+    ['file', 'file:///etc', 'is not a repository URL'],
     // Git itself refuses the commit.
     ['option', '--upload-pack=touch', 'could not be cloned'],
-    ['inward', 'http://127.0.0.1:$PORT/x.git', 'submodules are cloned from'],
-    ['metadata', 'http://169.254.169.254/latest', 'submodules are cloned from'],
+    ['inward', 'http://127.0.0.1:$PORT/x.git', 'submodules are only cloned from'],
+    ['metadata', 'http://169.254.169.254/latest', 'submodules are only cloned from'],
   ])('has no submodule cloned from elsewhere (%s)', async (name, address, reason) => {
     const url = address.replace('$CANARY', attack.canary).replace('$PORT', String(port))
     const commit = await createRepository(attack.platform.repositories, `acme/module-${name}`)

@@ -35,7 +35,7 @@ export type Detection = {
 
 const longestConfig = 1 << 16
 const longestVersion = 1_000
-const unreadHint = 'package.json was not read, the warning says why.'
+const unreadHint = 'package.json was not read; see the warning.'
 // Where a site without a build may be, if it is not in the root directory.
 const usualSites = ['public', 'dist', 'site', 'www', 'docs', 'src']
 
@@ -118,11 +118,11 @@ function singlePageWithoutPlan({ manifest }: Facts, { framework }: Settings, bui
 function unreadFiles(source: Source, root: string, { unreadable }: PackageManifest): Warning[] {
   const containers = ['Dockerfile', 'Containerfile'].filter((name) => source.entries.has(root + name))
   const unused = containers.map((name): Warning => {
-    const message = 'It is not used: we build by package.json and the settings of the project, never by a Dockerfile.'
+    const message = 'It is not used: we build from package.json and the project settings, not from a Dockerfile.'
     return { code: 'file_ignored', message, file: root + name }
   })
   const bounds: [name: string, most: number, otherwise: string | null][] = [
-    ['package.json', longestManifest, unreadable ? 'is no JSON object' : null],
+    ['package.json', longestManifest, unreadable ? 'is not a JSON object' : null],
     ['.nvmrc', longestVersion, null],
     ['.node-version', longestVersion, null],
   ]

@@ -30,6 +30,6 @@ export async function lockfileWarnings(
       .slice(0, 5)
       .map(([name]) => name.slice(0, 100))
       .join(', ') + (changed.length > 5 ? ' and more' : '')
-  const message = `${manager.lockfile} does not fit package.json (${names}): run npm install and commit the lockfile.`
+  const message = `${manager.lockfile} is out of sync with package.json (${names}): run npm install and commit the lockfile.`
   return [{ code: 'lockfile_outdated', message, file: manager.lockfile }]
 }

@@ -29,18 +29,18 @@ export async function findManager(source: Source, root: string, manifest: Packag
   const warnings: Warning[] = []
   if (new Set(found.map(([, name]) => name)).size > 1) {
     const names = found.map(([file]) => file).join(', ')
-    const message = `There are lockfiles of several package managers (${names}): ${name} is used. Remove those of the others.`
+    const message = `There are lockfiles of several package managers (${names}): ${name} is used. Remove the others.`
     warnings.push({ code: 'several_lockfiles', message, file: directory + found[0]![0] })
   }
   const written = [manifest.packageManager, place.manifest.packageManager].find((text) => text !== null)
   if (written && !named) {
-    const message = `packageManager of package.json is no name with an exact version, such as pnpm@10.1.0: ${name} is used.`
+    const message = `packageManager in package.json must be a name with an exact version, such as pnpm@10.1.0: ${name} is used.`
     warnings.push({ code: 'package_manager_unknown', message, file: `${root}package.json` })
   }
   if (!lockfile && manifest.dependencies.size === 0 && !manifest.unreadable && directory === root) {
     return { manager: null, because: [], warnings }
   }
-  if (named) return { manager, because: [`packageManager of package.json names ${name}.`], warnings }
+  if (named) return { manager, because: [`packageManager in package.json is ${name}.`], warnings }
   return { manager, because: lockfile ? [`${directory}${lockfile} is a lockfile of ${name}.`] : [], warnings }
 }
 

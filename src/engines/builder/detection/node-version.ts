@@ -32,7 +32,7 @@ export function chooseNode(
       return { node, because: [`${file} asks for Node.js ${range}.`, ...because], warnings: [] }
     }
     const nearest = nearestTo(suits)
-    const message = `${file} asks for Node.js ${range}, which is not to be had: ${nearest} is used. There are ${supported.join(', ')}.`
+    const message = `${file} asks for Node.js ${range}, which is unavailable: ${nearest} is used. Available: ${supported.join(', ')}.`
     return { node: nearest, because: [], warnings: [{ code: 'node_version_unsupported', message, file }] }
   }
   return { ...choice(supported, host, needs), warnings: [] }

@@ -39,9 +39,9 @@ describe('a hostile package.json', () => {
   })
 
   test.each([
-    ['no JSON', '{', 'is no JSON object'],
-    ['one of nested lists', `{"a":${'['.repeat(400_000)}${']'.repeat(400_000)}}`, 'is no JSON object'],
-    ['one of many keys', `{${Array.from({ length: 80_000 }, (_, n) => `"${n}":0`)}}`, 'is no JSON object'],
+    ['no JSON', '{', 'is not a JSON object'],
+    ['one of nested lists', `{"a":${'['.repeat(400_000)}${']'.repeat(400_000)}}`, 'is not a JSON object'],
+    ['one of many keys', `{${Array.from({ length: 80_000 }, (_, n) => `"${n}":0`)}}`, 'is not a JSON object'],
     ['one that is too large', `"${'x'.repeat(50 << 20)}"`, 'is larger than'],
   ])('%s is told of', async (_what, text, why) => {
     const { warnings, hint } = await detect(treeOf({ 'package.json': text }), '', settings)

@@ -343,7 +343,7 @@ describe.skipIf(isMissing('named', 'kdig'))('BIND', () => {
       await until(async () => (await status()).error === 'rejected').catch(async (error) => {
         throw new Error(`${error}\n${JSON.stringify(await status())}\n${bind!.output()}`)
       })
-      expect((await status()).reason).toMatch(/refuses something/)
+      expect((await status()).reason).toMatch(/rejects something/)
     } finally {
       await bind?.stop()
       await world.stop()

@@ -13,7 +13,7 @@ export const qwik: Adapter = {
     const name = servers.find(uses)
     if (name !== undefined) return server(`node server/entry.${name}.js`, `It has the adapter ${name}.`)
     if (uses('static')) return files(['dist'], 'It has the adapter static.')
-    const hint = 'Qwik makes pages with an adapter only: run npm run qwik add static, or node-server for a server.'
-    return { ...files(['dist'], 'It has no adapter that is known.'), hint }
+    const hint = 'Qwik builds pages only with an adapter: run npm run qwik add static, or node-server for a server.'
+    return { ...files(['dist'], 'It has no supported adapter.'), hint }
   },
 }
