@@ -44,7 +44,7 @@ export const DeployHookWithUrl = Type.Object(
 
 export const CreateDeployHook = Body(
   {
-    name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S', description: 'must say what it is for' }),
+    name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S', description: 'must say what the hook is for' }),
     ref: Type.Optional(
       Nullable(
         Type.String({

@@ -360,7 +360,7 @@ export const DeploymentQuery = ListQuery({
   commit: Type.Optional(
     Type.String({
       pattern: '^[0-9A-Fa-f]{7,64}$',
-      description: 'must be the hash of a commit, or its first 7 or more digits',
+      description: 'must be the hash of a commit, or at least its first 7 digits',
     }),
   ),
 })

@@ -11,7 +11,7 @@ export const BeginDevice = Body({
       minLength: 1,
       maxLength: 100,
       pattern: '^[^\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]+$',
-      description: 'must be one line of at most 100 characters: what the program calls itself',
+      description: 'must be one line of at most 100 characters: the name of the program',
     }),
   ),
 })

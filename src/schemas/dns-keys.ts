@@ -55,7 +55,7 @@ export const CreateDnsKey = Body(
   {
     name: Type.String({
       pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$',
-      description: 'must be 1 to 63 lower-case letters, digits and hyphens, not at the ends; unique in the zone',
+      description: 'must be 1 to 63 lower-case letters, digits and inner hyphens; unique in the zone',
     }),
     purpose: Type.Optional(Choice(dnsKeyPurposes, { default: 'update' })),
     ...zonePartFields,

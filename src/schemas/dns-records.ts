@@ -13,7 +13,7 @@ type RecordType = (typeof dnsRecordTypes)[number] | `TYPE${number}`
 const typeName = {
   type: 'string',
   pattern: `^(?:${dnsRecordTypes.join('|')}|TYPE[0-9]{1,5})$`,
-  description: `must be one of ${dnsRecordTypes.join(', ')}, or TYPE and the number of another type (RFC 3597)`,
+  description: `must be one of ${dnsRecordTypes.join(', ')}, or TYPE followed by the number of another type (RFC 3597)`,
 } as const
 
 export const DnsRecordType = Type.Unsafe<RecordType>({

@@ -42,7 +42,7 @@ export const PutOidcTrust = Body(
       minLength: 1,
       maxLength: 300,
       pattern: '^[^\\s\\u0000-\\u001f\\u007f\\\\]+$',
-      description: 'must be the https:// URL of the issuer, as its tokens have it in iss',
+      description: 'must be the https:// URL of the issuer, as in the iss claim of its tokens',
     }),
     audience: Type.Optional(
       Type.String({ minLength: 1, maxLength: 300, description: 'What aud must be; left out, the address of this API' }),

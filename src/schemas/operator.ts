@@ -65,7 +65,7 @@ export const CreateAccount = Body(
       maxLength: 100,
       // Invisible characters would make two names that look alike.
       pattern: '^[^\\s\\p{Cc}\\p{Cf}]([^\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]*[^\\s\\p{Cc}\\p{Cf}])?$',
-      description: 'must be 1 to 100 printable characters, without blanks at the ends',
+      description: 'must be 1 to 100 printable characters, without surrounding spaces',
     }),
   },
   { $id: 'CreateAccount', examples: [{ name: 'acme' }] },

@@ -22,7 +22,7 @@ export const PersonName = Type.String({
   maxLength: 100,
   pattern:
     '^[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]([^\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069])?$',
-  description: 'must be a name without control characters, and without blanks at its ends',
+  description: 'must be a name without control characters or surrounding spaces',
 })
 
 /** As it is typed; the rules for a new one are in services/people/password-rules.ts. */

@@ -14,7 +14,7 @@ export const CronSetting = Body(
     path: Type.String({
       maxLength: 500,
       pattern: '^/(?![/\\\\])[\\x21\\x22\\x24-\\x5b\\x5d-\\x7e]*$',
-      description: 'must be a path of production that begins with one /, without a host; blanks as %20',
+      description: 'must be a path that starts with a single /, without a host; write spaces as %20',
     }),
     schedule: Type.String({
       minLength: 1,
@@ -123,7 +123,8 @@ const settingsFields = {
       Type.String({
         maxLength: 200,
         pattern: '^!?(?!/)[^\\\\\\s!?{}\\u0000-\\u001f\\u007f][^\\\\?{}\\u0000-\\u001f\\u007f]*$',
-        description: 'must be a path from the root of the repository, with * and ** alone: apps/web/** or !docs/**',
+        description:
+          'must be a path from the repository root, with only * and ** as wildcards: apps/web/** or !docs/**',
       }),
       { maxItems: 50, description: 'The last one that fits a file decides; one that begins with ! says no' },
     ),

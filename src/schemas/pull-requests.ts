@@ -60,7 +60,7 @@ export const ApprovePullRequest = Body(
     commit: Type.String({
       // No short hash: whoever opens requests could find another commit with the same beginning.
       pattern: '^([0-9a-f]{40}|[0-9a-f]{64})$',
-      description: 'must be the whole hash of the commit that you looked at',
+      description: 'must be the full hash of the commit that you reviewed',
     }),
   },
   { $id: 'ApprovePullRequest', examples: [{ commit: '4f2a9c1d0e5b6a7988c7d6e5f4a3b2c1d0e9f8a7' }] },

@@ -109,7 +109,7 @@ export const PutCommitStatusTarget = Body(
         // Parsers drop or rewrite these in silence; what is checked must be what is called.
         pattern: '^[^\\s\\u0000-\\u001f\\u007f\\\\?]+$',
         description:
-          'must be an absolute https:// URL; if left out, https://api.github.com for github and https://gitlab.com/api/v4 ' +
+          'must be an absolute https:// URL; defaults to https://api.github.com for github and https://gitlab.com/api/v4 ' +
           'for gitlab',
       }),
     ),
@@ -117,7 +117,7 @@ export const PutCommitStatusTarget = Body(
       minLength: 1,
       maxLength: 500,
       pattern: '^[\\x21-\\x7e]+$',
-      description: 'must be a token of the repository host, without blanks',
+      description: 'must be a token of the repository host, without spaces',
     }),
   },
   {
@@ -148,7 +148,7 @@ export const Push = Type.Object(
     ref: Type.String({ minLength: 1, maxLength: 1000, description: 'refs/heads/<branch>' }),
     after: Type.String({
       pattern: '^([0-9a-f]{40}|[0-9a-f]{64})$',
-      description: 'must be the full hash of the commit, zeros when the branch was deleted',
+      description: 'must be the full hash of the commit, or zeros if the branch was deleted',
     }),
     deleted: Type.Optional(Type.Boolean()),
     repository: Type.Optional(PushRepository),

@@ -65,7 +65,8 @@ export const PutRepositoryAccess = Body(
         minLength: 1,
         maxLength: 100,
         pattern: '^[\\x21-\\x39\\x3b-\\x7e]+$',
-        description: 'must be a user name without blanks or colons; left out, the one that the host wants for tokens',
+        description:
+          'must be a user name without spaces or colons; defaults to the one that the host expects with tokens',
       }),
     ),
     token: Type.Optional(
@@ -73,7 +74,7 @@ export const PutRepositoryAccess = Body(
         minLength: 1,
         maxLength: 500,
         pattern: '^[\\x21-\\x7e]+$',
-        description: 'must be a token of the repository host, without blanks',
+        description: 'must be a token of the repository host, without spaces',
       }),
     ),
   },

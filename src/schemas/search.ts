@@ -24,7 +24,7 @@ export const SearchQuery = Body({
     minLength: 2,
     maxLength: 200,
     pattern: '\\S',
-    description: 'must be 2 to 200 characters, not all blank',
+    description: 'must be 2 to 200 characters, not only spaces',
   }),
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 20, default: 5, description: 'How many of each kind at most' }),

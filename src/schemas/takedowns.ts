@@ -56,7 +56,7 @@ export const Reason = Type.String({
   minLength: 1,
   maxLength: 500,
   pattern: '\\S',
-  description: 'must be 1 to 500 characters, for the owner to read',
+  description: 'must be 1 to 500 characters; shown to the owner',
 })
 
 export const CreateTakedown = Body(

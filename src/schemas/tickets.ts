@@ -55,7 +55,7 @@ const Message = Type.String({
   minLength: 1,
   maxLength: 20_000,
   pattern: '\\S',
-  description: 'must be 1 to 20,000 characters that are not all blank',
+  description: 'must be 1 to 20,000 characters, not only spaces',
 })
 
 export const CreateTicket = Body(
@@ -64,7 +64,7 @@ export const CreateTicket = Body(
       minLength: 1,
       maxLength: 200,
       pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f\\u2028\\u2029]+$',
-      description: 'must be one line of 1 to 200 characters that are not all blank',
+      description: 'must be one line of 1 to 200 characters, not only spaces',
     }),
     message: Message,
     priority: Type.Optional(Choice(ticketPriorities, { default: 'normal' })),

@@ -4,7 +4,7 @@ import { Named, Nullable, Timestamp } from './common.ts'
 
 export const Sha256 = Type.String({
   pattern: '^[0-9a-f]{64}$',
-  description: 'must be the SHA-256 of the content, 64 digits in lower case',
+  description: 'must be the SHA-256 of the content: 64 lower-case hexadecimal digits',
 })
 
 const exampleHash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'

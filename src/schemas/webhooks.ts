@@ -42,7 +42,7 @@ const Url = Type.String({
   maxLength: 2000,
   // Parsers drop or rewrite these in silence; what is checked must be what is called.
   pattern: '^[^\\s\\u0000-\\u001f\\u007f\\\\]+$',
-  description: 'must be an absolute https:// URL without blanks, credentials or fragment',
+  description: 'must be an absolute https:// URL without spaces, credentials or a fragment',
 })
 
 const Events = Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {

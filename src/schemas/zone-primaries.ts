@@ -44,7 +44,7 @@ export const PutZonePrimary = Body(
       Type.String({
         pattern: '^[A-Za-z0-9_-]{1,63}(\\.[A-Za-z0-9_-]{1,63})*\\.?$',
         maxLength: 253,
-        description: 'must be the name of a key, as the primary knows it',
+        description: 'must be the name of the key at the primary',
       }),
     ),
     secret: Type.Optional(

@@ -363,7 +363,7 @@ describe('status', () => {
     respond = (query) => soaAnswer(query, 1)
     const behind = await api.call('GET', `/dns/${zone}/zone/status`)
     expect(behind.body.nameservers[0]).toMatchObject({ serial: 1, current: false, error: 'behind', since: null })
-    expect(behind.body.nameservers[0].reason).toMatch(/on its way/)
+    expect(behind.body.nameservers[0].reason).toMatch(/being transferred/)
   })
 
   test('silence is a timeout, a refusal is not_served, and a broken answer is neither believed nor fatal', async () => {

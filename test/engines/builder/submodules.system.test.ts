@@ -33,7 +33,7 @@ describe('the address of a submodule', () => {
     ['https://git.example.com:8443/acme/lib.git', 'it is at git.example.com:8443'],
     ['http://git.example.com/acme/lib.git', 'it is at http://git.example.com'],
     ['http://169.254.169.254/latest', 'it is at 169.254.169.254'],
-    ['git@evil.example:acme/lib.git', 'git@evil.example:acme/lib.git is no address'],
+    ['git@evil.example:acme/lib.git', 'git@evil.example:acme/lib.git is not a repository URL'],
     ['ssh://root@git.example.com/acme/lib.git', 'is not a repository URL'],
     ['ext::sh -c touch% /tmp/pwned', 'is not a repository URL'],
     ['file:///etc', 'is not a repository URL'],
