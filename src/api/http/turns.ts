@@ -1,4 +1,4 @@
-// Work that costs much: an account has one piece of it under way at this server, a few wait, and more are refused.
+// Work that costs much: an account has one piece of it in progress at this server, a few wait, and more are refused.
 import type { FastifyInstance } from 'fastify'
 import { tooMany } from './rate-limit.ts'
 import { closedByClient, isGone } from './transport.ts'
@@ -7,7 +7,7 @@ export type Turns = <T>(accountId: string, work: () => Promise<T>) => Promise<T>
 
 /** `what`: of which there are too many, for who is refused. */
 export function createTurns(what: string, mostWaiting: number): Turns {
-  /** Those that wait behind the one that is under way. */
+  /** Those that wait behind the one in progress. */
   const lines = new Map<string, (() => void)[]>()
   return async (accountId, work) => {
     const line = lines.get(accountId)
@@ -40,7 +40,11 @@ export function takeTurns(app: FastifyInstance): void {
   const inTurn = createTurns('changes of tokens and members', maxWaiting)
   app.decorateRequest('endTurn', null)
   app.addHook('preHandler', (request, _reply, done) => {
-    if (request.method === 'GET' || request.method === 'HEAD' || !lockingScopes.has(request.routeOptions.config.scope)) {
+    if (
+      request.method === 'GET' ||
+      request.method === 'HEAD' ||
+      !lockingScopes.has(request.routeOptions.config.scope)
+    ) {
       return done()
     }
     const turn = () =>
