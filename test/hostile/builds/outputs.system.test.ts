@@ -121,13 +121,13 @@ describe.concurrent('a repository that needs no build, with', () => {
       'a link outside',
       'git-link',
       (tree: string) => symlink(attack.canary, join(tree, 'a')),
-      'a is a link that leaves',
+      'a is a link that points outside',
     ],
     [
       'a link to a file outside',
       'git-file',
       (tree: string) => symlink('/etc/passwd', join(tree, 'a')),
-      'a is a link that leaves',
+      'a is a link that points outside',
     ],
     [
       'a name that is not UTF-8',
