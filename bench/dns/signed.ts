@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { createVault } from '../../src/platform/secrets.ts'
-import { createZoneKey } from '../../src/services/dns/zone-keys.ts'
+import { createZoneKey } from '../../src/services/dns/index.ts'
 import { findProgram } from '../programs.ts'
 import { zoneName } from './zones.ts'
 

@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config.ts'
 import type { RecordType } from '../../src/dns/record-types.ts'
 import { writeZoneFile } from '../../src/dns/zone-file-writer.ts'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
-import { soaOf } from '../../src/services/dns/zones.ts'
+import { soaOf } from '../../src/services/dns/index.ts'
 import { withClient } from '../database.ts'
 
 export const accountId = 'acc_1'

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import { openArtifacts } from '../platform/storage/open-artifacts.ts'
 import { readSecretsKey } from '../roles/first-start.ts'
 import { openPostgres, refuseHalfRestored } from '../roles/storage.ts'
-import { writeBackup } from '../services/backups/backup.ts'
+import { writeBackup } from '../services/backups/index.ts'
 import { UsageError } from './usage-error.ts'
 
 export async function backup(config: Config, name: string): Promise<void> {

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { createVault } from '../platform/secrets.ts'
 import { readSecretsKey } from '../roles/first-start.ts'
 import { openStorage } from '../roles/storage.ts'
-import { platformDs, signPlatformZone, unsignPlatformZone } from '../services/dns/platform-keys.ts'
+import { platformDs, signPlatformZone, unsignPlatformZone } from '../services/dns/index.ts'
 
 export async function dnssec(config: Config, verb: 'on' | 'off' | undefined): Promise<void> {
   const { db, close } = await openStorage(config)

@@ -4,7 +4,7 @@ import type { Database } from '../platform/database.ts'
 import { Fault } from '../platform/errors.ts'
 import { createUrls } from '../platform/urls.ts'
 import { openStorage } from '../roles/storage.ts'
-import { discardFailedJob, type FailedJob, listFailedJobs, retryFailedJob } from '../services/jobs/failed-jobs.ts'
+import { discardFailedJob, type FailedJob, listFailedJobs, retryFailedJob } from '../services/jobs/index.ts'
 import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 

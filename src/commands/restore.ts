@@ -8,7 +8,7 @@ import { syncPath } from '../platform/durable.ts'
 import { openArtifacts } from '../platform/storage/open-artifacts.ts'
 import { makeDataDirectory, writePrivately } from '../roles/first-start.ts'
 import { openPostgres, restoreMark } from '../roles/storage.ts'
-import { checkArchive, type Migrations, refuseFilledDatabase, restoreArchive } from '../services/backups/restore.ts'
+import { checkArchive, type Migrations, refuseFilledDatabase, restoreArchive } from '../services/backups/index.ts'
 import { megabytes } from './backup.ts'
 import { UsageError } from './usage-error.ts'
 

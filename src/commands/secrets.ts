@@ -3,8 +3,7 @@ import type { Config } from '../config.ts'
 import { createVault } from '../platform/secrets.ts'
 import { readSecretsKey } from '../roles/first-start.ts'
 import { openStorage } from '../roles/storage.ts'
-import { type ColumnRotation, countSealed, isComplete, rotateSecrets } from '../services/secrets/rotation.ts'
-import { admitKey } from '../services/secrets/sealing-keys.ts'
+import { admitKey, type ColumnRotation, countSealed, isComplete, rotateSecrets } from '../services/secrets/index.ts'
 import { UsageError } from './usage-error.ts'
 
 // More names of rows than this would only hide the sentence that follows.

@@ -2,7 +2,7 @@
 import { createEdge, openSwitches } from '../engines/edge/index.ts'
 import { openBalancer, type Runner } from '../engines/servers/index.ts'
 import { ownNames } from '../platform/own-names.ts'
-import { readYielded } from '../services/projects/labels.ts'
+import { readYielded } from '../services/projects/index.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
 

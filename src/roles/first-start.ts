@@ -8,9 +8,9 @@ import { promisify } from 'node:util'
 import type { Config } from '../config.ts'
 import type { Database } from '../platform/database.ts'
 import type { Urls } from '../platform/urls.ts'
-import { createAccount } from '../services/accounts/accounts.ts'
-import { createLink, hasNoMember, setupUrl } from '../services/people/links.ts'
-import { createProject } from '../services/projects/projects.ts'
+import { createAccount } from '../services/accounts/index.ts'
+import { createLink, hasNoMember, setupUrl } from '../services/people/index.ts'
+import { createProject } from '../services/projects/index.ts'
 
 const run = promisify(execFile)
 

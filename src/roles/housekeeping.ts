@@ -3,30 +3,34 @@ import { Counter } from 'prom-client'
 import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
 import type { Database } from '../platform/database.ts'
-import { noteStoredBytes } from '../services/accounts/month-usage.ts'
-import { forgetOldRuns, requeueForgottenCrons } from '../services/crons/runs.ts'
-import { removeClosedBranches } from '../services/deployments/branches.ts'
-import { forgetOldLines, removeOldDeployments } from '../services/deployments/retention.ts'
-import { forgetRuntimeLines } from '../services/deployments/runtime-logs.ts'
-import { endUnfinished } from '../services/deployments/uploaded.ts'
-import { requeueOverdueAliases } from '../services/dns/aliases.ts'
-import { requeueForgottenSigning } from '../services/dns/dnssec-checks.ts'
-import { forgetOldUpdates } from '../services/dns/updates.ts'
-import { requeueOverdueZones } from '../services/dns/zone-primaries.ts'
-import { forgetOldHolds } from '../services/domains/domains.ts'
-import { keepEventMonths } from '../services/events/months.ts'
-import { forgetOldKeys } from '../services/idempotency/keys.ts'
-import { forgetOldMails } from '../services/mail/outbox.ts'
-import { forgetLostNodes } from '../services/nodes/nodes.ts'
-import { forgetOldExchanges } from '../services/oidc/oidc.ts'
-import { forgetEndedSignIns } from '../services/people/sweep.ts'
-import { forgetOldPullRequests } from '../services/pushes/pull-requests.ts'
-import { forgetOldPushes } from '../services/pushes/pushes.ts'
-import { forgetEndedTokens } from '../services/tokens/tokens.ts'
-import { forgetOldTraffic } from '../services/traffic/retention.ts'
-import { forgetOldUploads } from '../services/uploads/uploads.ts'
-import { requeueForgottenChecks } from '../services/verification/checks.ts'
-import { pruneDeliveries, pruneSurplus } from '../services/webhooks/results.ts'
+import { noteStoredBytes } from '../services/accounts/index.ts'
+import { forgetOldRuns, requeueForgottenCrons } from '../services/crons/index.ts'
+import {
+  endUnfinished,
+  forgetOldLines,
+  forgetRuntimeLines,
+  removeClosedBranches,
+  removeOldDeployments,
+} from '../services/deployments/index.ts'
+import {
+  forgetOldUpdates,
+  requeueForgottenSigning,
+  requeueOverdueAliases,
+  requeueOverdueZones,
+} from '../services/dns/index.ts'
+import { forgetOldHolds } from '../services/domains/index.ts'
+import { keepEventMonths } from '../services/events/index.ts'
+import { forgetOldKeys } from '../services/idempotency/index.ts'
+import { forgetOldMails } from '../services/mail/index.ts'
+import { forgetLostNodes } from '../services/nodes/index.ts'
+import { forgetOldExchanges } from '../services/oidc/index.ts'
+import { forgetEndedSignIns } from '../services/people/index.ts'
+import { forgetOldPullRequests, forgetOldPushes } from '../services/pushes/index.ts'
+import { forgetEndedTokens } from '../services/tokens/index.ts'
+import { forgetOldTraffic } from '../services/traffic/index.ts'
+import { forgetOldUploads } from '../services/uploads/index.ts'
+import { requeueForgottenChecks } from '../services/verification/index.ts'
+import { pruneDeliveries, pruneSurplus } from '../services/webhooks/index.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
 

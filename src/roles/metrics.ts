@@ -6,7 +6,7 @@ import { type KeptFigureOptions, keptFigure } from '../platform/kept-figure.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import type { Vault } from '../platform/secrets.ts'
 import { version } from '../platform/version.ts'
-import { type QueueFigures, readFigures } from '../services/figures/figures.ts'
+import { type QueueFigures, readFigures } from '../services/figures/index.ts'
 
 export type ProcessParts = {
   registry: Registry

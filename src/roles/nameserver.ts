@@ -1,7 +1,7 @@
 // The nameserver role: answers DNS over UDP and TCP, and transfers zones to secondaries.
 import { availableParallelism } from 'node:os'
 import { createLagStore, createNameserver, createTransfers } from '../engines/nameserver/index.ts'
-import { noteKeyUse } from '../services/dns/keys.ts'
+import { noteKeyUse } from '../services/dns/index.ts'
 import type { Closing } from './closing.ts'
 import type { Shared } from './shared.ts'
 

@@ -1,7 +1,7 @@
 // Checks SECRETS_KEY at the start or, if the database is away then, when it is back.
 import { setTimeout as delay } from 'node:timers/promises'
 import { isTimedOut } from '../platform/database.ts'
-import { admitKey, secretsReadiness, WrongKey } from '../services/secrets/sealing-keys.ts'
+import { admitKey, secretsReadiness, WrongKey } from '../services/secrets/index.ts'
 import type { Shared } from './shared.ts'
 
 const retryMs = 1_000

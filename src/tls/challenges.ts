@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Database } from '../platform/database.ts'
 import { follow } from '../platform/mirror.ts'
 import type { Notifications } from '../platform/notifications.ts'
-import { readHttpChallenges } from '../services/certificates/served-certificates.ts'
+import { readHttpChallenges } from '../services/certificates/index.ts'
 
 export type Challenges = {
   /** The response to an http-01 challenge, if the path is that of one. */

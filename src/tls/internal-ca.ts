@@ -1,7 +1,7 @@
 // Makes the internal authority, and the certificates by which edges and runners know each other.
 import { randomBytes, webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
-import type { InternalCa } from '../services/internal-ca/internal-ca.ts'
+import type { InternalCa } from '../services/internal-ca/index.ts'
 
 /** An edge's certificate is good for asking only, a runner's for answering only. */
 export type NodeRole = 'edge' | 'runner'

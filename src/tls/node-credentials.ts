@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Database } from '../platform/database.ts'
 import type { Vault } from '../platform/secrets.ts'
 import type { Snapshots } from '../platform/snapshots.ts'
-import { type InternalCa, openInternalCas } from '../services/internal-ca/internal-ca.ts'
+import { type InternalCa, openInternalCas } from '../services/internal-ca/index.ts'
 import { makeInternalCa, type NodeCertificate, type NodeRole, nodeCertificateMs, signNode } from './internal-ca.ts'
 
 export type NodeCredentials = {

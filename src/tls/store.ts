@@ -7,12 +7,7 @@ import { follow } from '../platform/mirror.ts'
 import type { Notifications } from '../platform/notifications.ts'
 import { placeOf, type Vault } from '../platform/secrets.ts'
 import type { Snapshots } from '../platform/snapshots.ts'
-import {
-  readDomainCertificateStates,
-  readPlatformCertificateStates,
-  readServedCertificates,
-  type ServedCertificateRow,
-} from '../services/certificates/served-certificates.ts'
+import { type ServedCertificateRow, readDomainCertificateStates, readPlatformCertificateStates, readServedCertificates } from '../services/certificates/index.ts'
 import { tlsPolicy } from './policy.ts'
 import { CertificateTable, covers, type Served } from './table.ts'
 

@@ -1,5 +1,5 @@
 // The certificates in service by host name, in a compact form.
-import type { ServedCertificateRow, ServedCertificateState } from '../services/certificates/served-certificates.ts'
+import type { ServedCertificateRow, ServedCertificateState } from '../services/certificates/index.ts'
 
 export type Served = {
   readonly id: string

@@ -1,12 +1,12 @@
 // An account with a life of its own, for pictures: every figure in it is invented.
 import { createHash } from 'node:crypto'
 import { newId } from '../../src/platform/ids.ts'
+import { durationBoundsMs } from '../../src/schemas/traffic-columns.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
 import type { Actor } from '../../src/services/identity/actor.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
 import { createUser } from '../../src/services/people/users.ts'
-import { durationBoundsMs } from '../../src/services/traffic/columns.ts'
 import type { TestApi } from '../helpers/api.ts'
 
 const minuteMs = 60_000

@@ -1,7 +1,6 @@
 // Two cookies beside that of the session: the step of a sign-in that is under way, and that a person has signed in here.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { newKnownBrowser } from '../../services/people/known-browser.ts'
-import { stepSeconds } from '../../services/people/steps.ts'
+import { newKnownBrowser, stepSeconds } from '../../services/people/index.ts'
 import { addCookie, cookieOf } from './cookie.ts'
 
 const stepName = '__Host-berth-step'

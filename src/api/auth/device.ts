@@ -2,14 +2,8 @@
 
 import { clientOf } from '../../platform/client-address.ts'
 import { AnswerDevice, BeginDevice, LookAtDevice, PollDevice, RevokeHeld } from '../../schemas/device.ts'
-import {
-  answerDevice,
-  beginDevice,
-  deviceSeconds,
-  lookAtDevice,
-  takeDeviceToken,
-} from '../../services/people/devices.ts'
-import { revokeOwnToken } from '../../services/tokens/revocation.ts'
+import { answerDevice, beginDevice, deviceSeconds, lookAtDevice, takeDeviceToken } from '../../services/people/index.ts'
+import { revokeOwnToken } from '../../services/tokens/index.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned } from './session.ts'

@@ -1,5 +1,5 @@
 // /auth/mails: the kinds of mails, which a person mutes by `PATCH /auth/me`.
-import { viewMailKinds } from '../../services/mail/kinds.ts'
+import { viewMailKinds } from '../../services/mail/index.ts'
 import type { AuthPlugin } from './plugin.ts'
 
 export const mailSettingRoutes: AuthPlugin = async (app) => {

@@ -1,13 +1,20 @@
 // /auth/me and /auth/sessions: what people see and change of themselves.
 import { AccountParams } from '../../schemas/operator.ts'
 import { ChangeUser, InvitationParams, LookAtCode, SessionParams } from '../../schemas/people.ts'
-import { proveAddress } from '../../services/people/address-proofs.ts'
-import { listMemberships } from '../../services/people/console-tokens.ts'
-import { answerInvitation, invitationsTo } from '../../services/people/invitations.ts'
-import { leaveAccount } from '../../services/people/members.ts'
-import { withProjectNames } from '../../services/people/memberships.ts'
-import { endSession, listSessions, viewSession } from '../../services/people/sessions.ts'
-import { changeUser, normalEmail, viewUser } from '../../services/people/users.ts'
+import {
+  answerInvitation,
+  changeUser,
+  endSession,
+  invitationsTo,
+  leaveAccount,
+  listMemberships,
+  listSessions,
+  normalEmail,
+  proveAddress,
+  viewSession,
+  viewUser,
+  withProjectNames,
+} from '../../services/people/index.ts'
 import { clearSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned } from './session.ts'

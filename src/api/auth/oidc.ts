@@ -2,9 +2,7 @@
 // so what fails ends at a page: `/sign-in?error=<code>`.
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
-import { personOf } from '../../services/people/oidc.ts'
-import { endSession, openSession } from '../../services/people/sessions.ts'
-import { beginStep, takeStep } from '../../services/people/steps.ts'
+import { beginStep, endSession, openSession, personOf, takeStep } from '../../services/people/index.ts'
 import { toFault } from '../http/problem.ts'
 import { clearStep, setStep, stepOf } from './browser-cookies.ts'
 import { setSession } from './cookie.ts'

@@ -9,7 +9,7 @@ import {
   renamePasskey,
   signInByPasskey,
   viewPasskey,
-} from '../../services/people/passkeys.ts'
+} from '../../services/people/index.ts'
 import { clearStep, setStep, stepOf } from './browser-cookies.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned, signIn } from './session.ts'

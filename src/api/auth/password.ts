@@ -1,7 +1,6 @@
 // /auth/password: signing in by a password, and its change.
 import { ChangePassword, SignInByPassword } from '../../schemas/sign-in.ts'
-import { checkPassword, openByPassword, passwordMark, setPassword } from '../../services/people/passwords.ts'
-import { beginStep } from '../../services/people/steps.ts'
+import { beginStep, checkPassword, openByPassword, passwordMark, setPassword } from '../../services/people/index.ts'
 import { knownOf, setKnown, setStep } from './browser-cookies.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { originOf, requireSigned, sendSession } from './session.ts'

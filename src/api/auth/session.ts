@@ -9,8 +9,8 @@ import {
   type SessionWithUser,
   type SignIn,
   viewSession,
-} from '../../services/people/sessions.ts'
-import { viewUser } from '../../services/people/users.ts'
+  viewUser,
+} from '../../services/people/index.ts'
 import { sessionOf, setSession } from './cookie.ts'
 
 /** The session of the request; null without one that lives. */

@@ -1,8 +1,7 @@
 // /auth/token and /auth/session: the token of the console, and signing out.
 import { Fault } from '../../platform/errors.ts'
 import { MintToken } from '../../schemas/people.ts'
-import { mintToken } from '../../services/people/console-tokens.ts'
-import { endSession } from '../../services/people/sessions.ts'
+import { endSession, mintToken } from '../../services/people/index.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import { clearSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'

@@ -3,7 +3,7 @@
 import { clientOf } from '../../platform/client-address.ts'
 import { Fault } from '../../platform/errors.ts'
 import { LookAtCode, TakeCode } from '../../schemas/people.ts'
-import { lookAtCode, takeCode } from '../../services/people/links.ts'
+import { lookAtCode, takeCode } from '../../services/people/index.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { findSigned, originOf, sendSession } from './session.ts'

@@ -1,8 +1,14 @@
 // /auth/totp: one-time passwords: as the second step of a sign-in, their set-up, and their end.
 import { OneTimeCode, Proof } from '../../schemas/sign-in.ts'
-import { openByPassword } from '../../services/people/passwords.ts'
-import { countRecoveryCodes } from '../../services/people/recovery-codes.ts'
-import { confirmTotp, finishByCode, removeTotp, renewRecoveryCodes, setUpTotp } from '../../services/people/totp.ts'
+import {
+  confirmTotp,
+  countRecoveryCodes,
+  finishByCode,
+  openByPassword,
+  removeTotp,
+  renewRecoveryCodes,
+  setUpTotp,
+} from '../../services/people/index.ts'
 import { clearStep, knownOf, setKnown, stepOf } from './browser-cookies.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { originOf, requireSigned, sendSession } from './session.ts'

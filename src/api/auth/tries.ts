@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { clientOf } from '../../platform/client-address.ts'
 import { Fault, type FaultCode } from '../../platform/errors.ts'
-import type { SharedLimits } from '../../services/limits/limits.ts'
+import type { SharedLimits } from '../../services/limits/index.ts'
 import { createRateLimit, type RateLimit, tooMany } from '../http/rate-limit.ts'
 
 const windowMs = 15 * 60_000

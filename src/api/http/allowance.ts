@@ -1,7 +1,7 @@
 // How many waits and streams an account may have open at once.
 import type { Database } from '../../platform/database.ts'
-import type { Actor } from '../../services/identity/actor.ts'
-import { limitOf } from '../../services/quotas/quotas.ts'
+import type { Actor } from '../../services/identity/index.ts'
+import { limitOf } from '../../services/quotas/index.ts'
 
 export type Allowance = (actor: Actor, name: 'waits' | 'streams') => number | Promise<number>
 

@@ -11,11 +11,10 @@ import type { PasswordHasher } from '../../platform/password-hash.ts'
 import type { Repositories } from '../../platform/repositories.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
-import type { Discover } from '../../services/dns/discover.ts'
-import type { ZoneWork } from '../../services/dns/thread/zone-work.ts'
-import type { SharedLimits } from '../../services/limits/limits.ts'
-import type { LoadMeter } from '../../services/nodes/load.ts'
-import type { TokenDirectory } from '../../services/tokens/directory.ts'
+import type { Discover, ZoneWork } from '../../services/dns/index.ts'
+import type { SharedLimits } from '../../services/limits/index.ts'
+import type { LoadMeter } from '../../services/nodes/index.ts'
+import type { TokenDirectory } from '../../services/tokens/index.ts'
 
 export type Deps = {
   config: Config

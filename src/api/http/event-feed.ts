@@ -12,8 +12,8 @@ import {
   type Position,
   positionOf,
   reads,
-} from '../../services/events/events.ts'
-import type { Actor } from '../../services/identity/actor.ts'
+} from '../../services/events/index.ts'
+import type { Actor } from '../../services/identity/index.ts'
 import { type EventStream, frameOf } from './sse.ts'
 
 export type EventFeed = {

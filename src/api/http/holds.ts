@@ -1,7 +1,7 @@
 // How many waits and streams of an account this server may have open, so that all servers together stay within the
 // account's quota. Where this is the only server, it may have all.
 import { inSilence } from '../../platform/pool.ts'
-import type { OpenKind, SharedLimits } from '../../services/limits/limits.ts'
+import type { OpenKind, SharedLimits } from '../../services/limits/index.ts'
 
 type Hold = {
   owner: string

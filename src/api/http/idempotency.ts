@@ -7,7 +7,7 @@ import { etagOf } from '../../platform/etags.ts'
 import { maxAtOnce, parseJson } from '../../platform/json-pieces.ts'
 import { createPauses, type Pauses } from '../../platform/pauses.ts'
 import { placeOf } from '../../platform/secrets.ts'
-import { findAnswer, lockKey, type StoredAnswer, storeAnswer } from '../../services/idempotency/keys.ts'
+import { findAnswer, lockKey, type StoredAnswer, storeAnswer } from '../../services/idempotency/index.ts'
 import type { Deps } from './deps.ts'
 import { problemOf, statuses, toFault } from './problem.ts'
 

@@ -2,7 +2,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { isDatabaseLost, isPoolFull, isReadOnly, isTimedOut, raised, refusedQuota } from '../../platform/database.ts'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
-import { quotaFault } from '../../services/quotas/quotas.ts'
+import { quotaFault } from '../../services/quotas/index.ts'
 
 export const statuses: Record<FaultCode, number> = {
   invalid_json: 400,

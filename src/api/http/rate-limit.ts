@@ -3,9 +3,8 @@
 import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { Fault } from '../../platform/errors.ts'
-import type { Actor } from '../../services/identity/actor.ts'
-import type { SharedLimits } from '../../services/limits/limits.ts'
-import type { Taken } from '../../services/limits/slices.ts'
+import type { Actor } from '../../services/identity/index.ts'
+import type { SharedLimits, Taken } from '../../services/limits/index.ts'
 
 const minuteMs = 60_000
 // Bounds the memory of each limit; the keys that were used least lately start a new minute.

@@ -2,8 +2,8 @@
 
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { type Actor, changesTokens, rightsOf } from '../../services/identity/actor.ts'
-import { liveTokens } from '../../services/tokens/tokens.ts'
+import { type Actor, changesTokens, rightsOf } from '../../services/identity/index.ts'
+import { liveTokens } from '../../services/tokens/index.ts'
 
 /**
  * Calls `end` when the token is revoked, narrowed or expired, or its account suspended; returns a function to stop

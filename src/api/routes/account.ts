@@ -2,9 +2,8 @@
 
 import { Account, AccountUsage, MonthUsageQuery, Regions } from '../../schemas/account.ts'
 import { Named } from '../../schemas/common.ts'
-import { readMonths } from '../../services/accounts/month-usage.ts'
-import { readAccount } from '../../services/accounts/usage.ts'
-import { zoneFileLimitBytes } from '../../services/dns/zones.ts'
+import { readAccount, readMonths } from '../../services/accounts/index.ts'
+import { zoneFileLimitBytes } from '../../services/dns/index.ts'
 import { sendSingle } from '../http/etag.ts'
 import { bodyLimitBytes } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'

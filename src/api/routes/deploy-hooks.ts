@@ -23,7 +23,7 @@ import {
   findCalledHook,
   findDeployHook,
   listDeployHooks,
-} from '../../services/pushes/deploy-hooks.ts'
+} from '../../services/pushes/index.ts'
 import type { Deps } from '../http/deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'

@@ -8,11 +8,17 @@ import { invalidFields } from '../../platform/fields.ts'
 import { Named } from '../../schemas/common.ts'
 import { ArchiveQuery, CreateDeployment, Deployment, OldArchiveQuery } from '../../schemas/deployments.ts'
 import { mostSourceFiles, SourceArchive } from '../../schemas/uploads.ts'
-import type { DeploymentPlan } from '../../services/deployments/deployments.ts'
-import { checkDeployment, planDeployment } from '../../services/deployments/plans.ts'
-import { createPlanned, planArchive, planUploaded, type UploadPlan } from '../../services/deployments/uploaded.ts'
-import { findProject } from '../../services/projects/projects.ts'
-import { openReceiver } from '../../services/uploads/receiver.ts'
+import {
+  checkDeployment,
+  createPlanned,
+  type DeploymentPlan,
+  planArchive,
+  planDeployment,
+  planUploaded,
+  type UploadPlan,
+} from '../../services/deployments/index.ts'
+import { findProject } from '../../services/projects/index.ts'
+import { openReceiver } from '../../services/uploads/index.ts'
 import { createLargeBodies } from '../http/large-bodies.ts'
 import { type LongList, listValidator, longListIn } from '../http/list-validation.ts'
 import { closedByClient, isGone, leavePlace } from '../http/transport.ts'

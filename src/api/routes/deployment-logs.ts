@@ -1,9 +1,7 @@
 // /deployments/{id}/logs: what a build printed, and then its servers, in pages or as it comes.
 import { Named } from '../../schemas/common.ts'
 import { DeploymentParams, LogLines, LogMessage, LogQuery } from '../../schemas/deployments.ts'
-import { linesAfter } from '../../services/deployments/deployment-logs.ts'
-import { findDeployment } from '../../services/deployments/deployments.ts'
-import { isFinished } from '../../services/deployments/states.ts'
+import { findDeployment, isFinished, linesAfter } from '../../services/deployments/index.ts'
 import { follow } from '../http/live-stream.ts'
 import { resumeAfter, sendLines, streamBatch } from '../http/log-lines.ts'
 import { wantsStream } from '../http/sse.ts'

@@ -1,7 +1,7 @@
 // /deployments/{id}/share: a link that opens a protected preview for a while.
 import { Named } from '../../schemas/common.ts'
 import { DeploymentParams, DeploymentShare, ShareDeployment } from '../../schemas/deployments.ts'
-import { shareDeployment } from '../../services/deployments/shares.ts'
+import { shareDeployment } from '../../services/deployments/index.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const deploymentShareRoutes: RoutePlugin = async (app, { deps, once }) => {

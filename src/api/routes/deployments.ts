@@ -8,17 +8,17 @@ import {
   DeploymentStates,
   PromoteDeployment,
 } from '../../schemas/deployments.ts'
-import { deleteDeployment, getDeployment } from '../../services/deployments/deployments.ts'
-import { listDeployments } from '../../services/deployments/list.ts'
 import {
   cancelDeployment,
+  deleteDeployment,
+  getDeployment,
   initialState,
   isFinished,
+  listDeployments,
   terminalStates,
   transitions,
-} from '../../services/deployments/states.ts'
-import { isServedBy } from '../../services/production/production.ts'
-import { promoteDeployment } from '../../services/production/promotion.ts'
+} from '../../services/deployments/index.ts'
+import { isServedBy, promoteDeployment } from '../../services/production/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin } from './route.ts'

@@ -2,7 +2,7 @@
 import { Named } from '../../schemas/common.ts'
 import { Discovery } from '../../schemas/discovery.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
-import { compareDiscovered, discoverZone } from '../../services/dns/discover.ts'
+import { compareDiscovered, discoverZone } from '../../services/dns/index.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const discoveryRoutes: RoutePlugin = async (app, { deps, once }) => {

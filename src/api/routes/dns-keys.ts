@@ -10,7 +10,7 @@ import {
   DnsKeyWithSecret,
 } from '../../schemas/dns-keys.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
-import { checkKey, createKey, deleteKey, findKey, keyVersion, listKeys } from '../../services/dns/keys.ts'
+import { checkKey, createKey, deleteKey, findKey, keyVersion, listKeys } from '../../services/dns/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

@@ -15,10 +15,18 @@ import {
   ServedQuery,
   ZoneParams,
 } from '../../schemas/dns-records.ts'
-import { applyBatch, applyPlanned, checkBatch } from '../../services/dns/batches.ts'
-import { checkRecord, findRecord, listRecords } from '../../services/dns/dns-records.ts'
-import { addRecord } from '../../services/dns/new-records.ts'
-import { changeRecord, checkChange, deleteRecord } from '../../services/dns/record-changes.ts'
+import {
+  addRecord,
+  applyBatch,
+  applyPlanned,
+  changeRecord,
+  checkBatch,
+  checkChange,
+  checkRecord,
+  deleteRecord,
+  findRecord,
+  listRecords,
+} from '../../services/dns/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

@@ -11,7 +11,7 @@ import {
   putDnssec,
   putForeignKeys,
   rollOver,
-} from '../../services/dns/dnssec.ts'
+} from '../../services/dns/index.ts'
 import { precondition, sendLive, sendSingle } from '../http/etag.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 

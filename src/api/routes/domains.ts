@@ -2,16 +2,19 @@
 
 import { Named, waitQuery } from '../../schemas/common.ts'
 import { ChangeDomain, CreateDomain, Domain, DomainList, DomainParams, DomainQuery } from '../../schemas/domains.ts'
-import { attachDomain, changeDomain, checkDomainChange, checkNewDomain } from '../../services/domains/changes.ts'
 import {
+  attachDomain,
+  changeDomain,
+  checkDomainChange,
+  checkNewDomain,
   deleteDomain,
   findDomain,
   isSettled,
   listDomains,
   requestVerification,
   showDomain,
-} from '../../services/domains/domains.ts'
-import { nameInPath } from '../../services/names/domain-names.ts'
+} from '../../services/domains/index.ts'
+import { nameInPath } from '../../services/names/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

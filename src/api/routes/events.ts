@@ -2,8 +2,7 @@
 
 import { Named } from '../../schemas/common.ts'
 import { EventList, EventMessage, EventQuery } from '../../schemas/events.ts'
-import { positionOf } from '../../services/events/events.ts'
-import { cursorKeys, filterOf, listEvents } from '../../services/events/list.ts'
+import { cursorKeys, filterOf, listEvents, positionOf } from '../../services/events/index.ts'
 import { createEventFeed } from '../http/event-feed.ts'
 import { streaming } from '../http/live-stream.ts'
 import { readPage, sendPage } from '../http/page.ts'

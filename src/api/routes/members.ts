@@ -17,15 +17,19 @@ import {
   MemberQuery,
   MemberRoles,
 } from '../../schemas/people.ts'
-import type { Actor } from '../../services/identity/actor.ts'
+import type { Actor } from '../../services/identity/index.ts'
 import {
+  changeMember,
   createInvitation,
   deleteInvitation,
   findInvitation,
+  findMember,
   listInvitations,
-} from '../../services/people/invitations.ts'
-import { changeMember, findMember, listMembers, projectsOf, removeMember } from '../../services/people/members.ts'
-import { listRoles } from '../../services/people/roles.ts'
+  listMembers,
+  listRoles,
+  projectsOf,
+  removeMember,
+} from '../../services/people/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

@@ -13,7 +13,7 @@ import {
   findOidcTrust,
   findTrusts,
   putOidcTrust,
-} from '../../services/oidc/oidc.ts'
+} from '../../services/oidc/index.ts'
 import type { Deps } from '../http/deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { refuseUnexpectedBody } from '../http/json-bodies.ts'

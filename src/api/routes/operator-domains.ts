@@ -2,7 +2,7 @@
 import { Named } from '../../schemas/common.ts'
 import { DomainParams } from '../../schemas/domains.ts'
 import { AssignDomain, OperatorDomain } from '../../schemas/operator-domains.ts'
-import { assignDomain } from '../../services/domains/assignment.ts'
+import { assignDomain } from '../../services/domains/index.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const operatorDomainRoutes: RoutePlugin = async (app, { deps, once }) => {

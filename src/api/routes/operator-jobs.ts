@@ -1,7 +1,7 @@
 // /operator/jobs: work in the background that was given up, to be run again or deleted.
 import { Named } from '../../schemas/common.ts'
 import { Job, JobList, JobParams, JobQuery } from '../../schemas/jobs.ts'
-import { discardFailedJob, findFailedJob, pageOfFailedJobs, retryFailedJob } from '../../services/jobs/failed-jobs.ts'
+import { discardFailedJob, findFailedJob, pageOfFailedJobs, retryFailedJob } from '../../services/jobs/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin } from './route.ts'

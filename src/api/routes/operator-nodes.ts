@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Named } from '../../schemas/common.ts'
 import { ChangeNode, Node, NodeList, NodeParams, NodeQuery } from '../../schemas/nodes.ts'
-import { changeNode, findNode, listNodes, type NodeView, versionOfNode } from '../../services/nodes/nodes.ts'
+import { changeNode, findNode, listNodes, type NodeView, versionOfNode } from '../../services/nodes/index.ts'
 import { precondition, sendLive } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import type { RoutePlugin } from './route.ts'

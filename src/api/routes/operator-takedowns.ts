@@ -13,7 +13,7 @@ import {
   endTakedown,
   getTakedown,
   listTakedowns,
-} from '../../services/takedowns/takedowns.ts'
+} from '../../services/takedowns/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

@@ -21,10 +21,17 @@ import {
   TicketParams,
   TicketQuery,
 } from '../../schemas/tickets.ts'
-import { findAccount, listAccounts, openAccount, viewAccount } from '../../services/accounts/accounts.ts'
-import { changeAccount, checkSuspension } from '../../services/suspension/suspension.ts'
-import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
-import { asSupport, getTicket, listMessages, listTickets } from '../../services/tickets/tickets.ts'
+import { findAccount, listAccounts, openAccount, viewAccount } from '../../services/accounts/index.ts'
+import { changeAccount, checkSuspension } from '../../services/suspension/index.ts'
+import {
+  asSupport,
+  changeTicket,
+  getTicket,
+  listMessages,
+  listTickets,
+  replyToTicket,
+  transitionsOf,
+} from '../../services/tickets/index.ts'
 import { deprecatedToken, withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'

@@ -16,17 +16,20 @@ import {
   VariableTarget,
   VariableValues,
 } from '../../schemas/projects.ts'
-import { hashPreviewPassword } from '../../services/projects/previews.ts'
 import {
   changeProject,
+  checkSettings,
   createProject,
   deleteProject,
+  deleteVariable,
   findProject,
+  findVariable,
+  hashPreviewPassword,
   listProjects,
+  listVariables,
+  putVariable,
   showProject,
-} from '../../services/projects/projects.ts'
-import { checkSettings } from '../../services/projects/settings.ts'
-import { deleteVariable, findVariable, listVariables, putVariable } from '../../services/projects/variables.ts'
+} from '../../services/projects/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage, wholeEnd } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

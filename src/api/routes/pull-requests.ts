@@ -8,7 +8,7 @@ import {
   PullRequestParams,
   PullRequestQuery,
 } from '../../schemas/pull-requests.ts'
-import { approvePullRequest, listPullRequests } from '../../services/pushes/pull-requests.ts'
+import { approvePullRequest, listPullRequests } from '../../services/pushes/index.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import type { RoutePlugin } from './route.ts'
 

@@ -16,16 +16,20 @@ import {
 } from '../../schemas/push-hooks.ts'
 import {
   apiUrlOf,
+  createPushGate,
   createPushHook,
   deleteCommitStatusTarget,
   deletePushHook,
+  deliveryOfPush,
+  eventOfPush,
+  expectSigned,
   findPushHook,
+  payloadOfForm,
   putCommitStatusTarget,
-} from '../../services/pushes/push-hooks.ts'
-import { createPushGate, expectSigned, takePush } from '../../services/pushes/pushes.ts'
-import { takeRequest } from '../../services/pushes/received-requests.ts'
-import { readRequestEvent } from '../../services/pushes/request-events.ts'
-import { deliveryOfPush, eventOfPush, payloadOfForm } from '../../services/pushes/signatures.ts'
+  readRequestEvent,
+  takePush,
+  takeRequest,
+} from '../../services/pushes/index.ts'
 import type { Deps } from '../http/deps.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { createRateLimit, tooMany } from '../http/rate-limit.ts'

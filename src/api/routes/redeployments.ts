@@ -1,8 +1,7 @@
 // /deployments/{id}/redeploy: the same source once more.
 import { Named } from '../../schemas/common.ts'
 import { Deployment, DeploymentParams, RedeployDeployment } from '../../schemas/deployments.ts'
-import { isUploaded, planRedeployment } from '../../services/deployments/redeployments.ts'
-import { createPlanned } from '../../services/deployments/uploaded.ts'
+import { createPlanned, isUploaded, planRedeployment } from '../../services/deployments/index.ts'
 import { closedByClient, isGone, leavePlace } from '../http/transport.ts'
 import { createTurns } from '../http/turns.ts'
 import type { RoutePlugin } from './route.ts'

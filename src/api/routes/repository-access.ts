@@ -7,7 +7,7 @@ import {
   deleteRepositoryAccess,
   findRepositoryAccess,
   putRepositoryAccess,
-} from '../../services/projects/repository-access.ts'
+} from '../../services/projects/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 

@@ -1,7 +1,7 @@
 // /search: what an account has, found by a few characters.
 import { Named } from '../../schemas/common.ts'
 import { SearchQuery, SearchResults } from '../../schemas/search.ts'
-import { search } from '../../services/search/search.ts'
+import { search } from '../../services/search/index.ts'
 import { sendSingle } from '../http/etag.ts'
 import type { RoutePlugin } from './route.ts'
 

@@ -13,15 +13,17 @@ import {
   TicketParams,
   TicketQuery,
 } from '../../schemas/tickets.ts'
-import { changeTicket, replyToTicket, transitionsOf } from '../../services/tickets/states.ts'
 import {
   asCustomer,
+  changeTicket,
   checkRelated,
   createTicket,
   getTicket,
   listMessages,
   listTickets,
-} from '../../services/tickets/tickets.ts'
+  replyToTicket,
+  transitionsOf,
+} from '../../services/tickets/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'

@@ -11,18 +11,19 @@ import {
   TokenQuery,
   TokenWithSecret,
 } from '../../schemas/tokens.ts'
-import { changeToken, checkTokenChange } from '../../services/tokens/narrowing.ts'
-import { revokeToken } from '../../services/tokens/revocation.ts'
-import { rotateToken } from '../../services/tokens/rotation.ts'
 import {
+  changeToken,
   checkToken,
+  checkTokenChange,
   createToken,
   findOwnToken,
   findToken,
   listTokens,
+  revokeToken,
+  rotateToken,
   type TokenView,
   versionOf,
-} from '../../services/tokens/tokens.ts'
+} from '../../services/tokens/index.ts'
 import { deprecatedToken, withoutSecret } from '../http/deprecation.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'

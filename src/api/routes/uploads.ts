@@ -5,18 +5,19 @@ import type { FastifyRequest } from 'fastify'
 import { Fault, type FieldCode } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
 import { Upload, UploadArchive, UploadContent, UploadParams, Uploads } from '../../schemas/uploads.ts'
-import type { Actor } from '../../services/identity/actor.ts'
-import { readBatch } from '../../services/uploads/batch.ts'
-import { openReceiver, type Piece } from '../../services/uploads/receiver.ts'
+import type { Actor } from '../../services/identity/index.ts'
 import {
   type Content,
   checkRoom,
   complete,
   findUpload,
+  openReceiver,
+  type Piece,
   type Room,
+  readBatch,
   release,
   reserve,
-} from '../../services/uploads/uploads.ts'
+} from '../../services/uploads/index.ts'
 import { closedByClient, leavePlace } from '../http/transport.ts'
 import { compileValidator } from '../http/validation.ts'
 import type { RoutePlugin } from './route.ts'

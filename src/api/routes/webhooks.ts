@@ -16,17 +16,20 @@ import {
   WebhookQuery,
   WebhookWithSecret,
 } from '../../schemas/webhooks.ts'
-import { findDelivery, listDeliveries, pingWebhook, redeliver } from '../../services/webhooks/deliveries.ts'
 import {
   changeWebhook,
   checkWebhook,
   createWebhook,
   deleteWebhook,
+  findDelivery,
   findWebhook,
+  listDeliveries,
   listWebhooks,
+  pingWebhook,
+  redeliver,
   rotateSecret,
   viewWebhook,
-} from '../../services/webhooks/webhooks.ts'
+} from '../../services/webhooks/index.ts'
 import { precondition, sendSingle } from '../http/etag.ts'
 import { readPage, sendPage } from '../http/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

@@ -3,13 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
 import { PutZonePrimary, ZonePrimary } from '../../schemas/zone-primaries.ts'
-import {
-  checkPrimary,
-  deletePrimary,
-  findPrimary,
-  primaryVersion,
-  putPrimary,
-} from '../../services/dns/zone-primaries.ts'
+import { checkPrimary, deletePrimary, findPrimary, primaryVersion, putPrimary } from '../../services/dns/index.ts'
 import { precondition, sendLive } from '../http/etag.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 

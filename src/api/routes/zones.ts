@@ -7,11 +7,15 @@ import { Fault, invalidField } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
 import { ZoneFile, ZoneImport, ZoneImportQuery, ZoneStatus } from '../../schemas/zones.ts'
-import { findZone } from '../../services/dns/dns-records.ts'
-import { lagsOf, secondariesOf, whyBehind } from '../../services/dns/secondary-lags.ts'
-import type { ZoneUpload } from '../../services/dns/thread/zone-work.ts'
-import { zoneFileLimitBytes } from '../../services/dns/zones.ts'
-import { nameserversOf } from '../../services/domains/nameservers.ts'
+import {
+  findZone,
+  lagsOf,
+  secondariesOf,
+  whyBehind,
+  type ZoneUpload,
+  zoneFileLimitBytes,
+} from '../../services/dns/index.ts'
+import { nameserversOf } from '../../services/domains/index.ts'
 import { sendOctets } from '../http/etag.ts'
 import { untilGone } from '../http/gone.ts'
 import { closedByClient } from '../http/transport.ts'

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { announceWaiting, noticeableMs } from '../../services/deployments/queue.ts'
+import { announceWaiting, noticeableMs } from '../../services/deployments/index.ts'
 
 // Later than that only a worker that has just started finds a build without its line.
 const sinceMs = 60_000

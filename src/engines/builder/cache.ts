@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { removeTree } from '../../platform/remove-tree.ts'
-import type { Build } from '../../services/deployments/builds.ts'
+import type { Build } from '../../services/deployments/index.ts'
 
 /** Cache folders of frameworks and dependencies, relative to the root directory. In a cache each is named by its index. */
 const cachedFolders = [

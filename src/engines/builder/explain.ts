@@ -1,7 +1,6 @@
 // What a deployment tells of its failure: what failed, the line of the log that says why, and what to do about it.
 import type { Db } from '../../platform/database.ts'
-import { lastLinesOf } from '../../services/deployments/deployment-logs.ts'
-import type { Failure } from '../../services/deployments/states.ts'
+import { type Failure, lastLinesOf } from '../../services/deployments/index.ts'
 import { findErrorLine, maxLines } from './error-line.ts'
 import type { BuildFailure } from './failure.ts'
 import { mostSearched, remedyFor } from './remedies.ts'

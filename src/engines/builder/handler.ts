@@ -13,17 +13,22 @@ import { inSpan } from '../../platform/tracing.ts'
 import { SandboxLost } from '../../sandbox/sandbox.ts'
 import {
   type Build,
+  describeStart,
+  exceededMinutes,
   findBuild,
+  finishDeployment,
+  type Outcome,
   openVariables,
   setCommit,
   setCommitMessage,
   setDetected,
-} from '../../services/deployments/builds.ts'
-import { describeStart, exceededMinutes, startBuild } from '../../services/deployments/queue.ts'
-import { finishDeployment, type Outcome, suspended, type Told } from '../../services/deployments/states.ts'
-import { supersedeBy } from '../../services/deployments/superseding.ts'
-import { openAccess } from '../../services/projects/repository-access.ts'
-import { quotaFault } from '../../services/quotas/quotas.ts'
+  startBuild,
+  supersedeBy,
+  suspended,
+  type Told,
+} from '../../services/deployments/index.ts'
+import { openAccess } from '../../services/projects/index.ts'
+import { quotaFault } from '../../services/quotas/index.ts'
 import { buildDirectory, runBuild } from './build.ts'
 import { viewDetected } from './detection/telling.ts'
 import type { Detected } from './detection/types.ts'

@@ -3,8 +3,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../platform/database.ts'
 import { createLineCleaner, longestLine, takeLines } from '../../platform/log-lines.ts'
-import { appendLines, type NewLogLine } from '../../services/deployments/deployment-logs.ts'
-import type { DeploymentView } from '../../services/deployments/deployments.ts'
+import { appendLines, type DeploymentView, type NewLogLine } from '../../services/deployments/index.ts'
 
 export type Warning = DeploymentView['warnings'][number]
 

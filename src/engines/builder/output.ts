@@ -1,6 +1,6 @@
 // Which directory a build publishes, and what to tell its owner when there is none.
 import { posix } from 'node:path'
-import type { Build } from '../../services/deployments/builds.ts'
+import type { Build } from '../../services/deployments/index.ts'
 import { printable } from './entries.ts'
 import { BuildFailure } from './failure.ts'
 import type { PackerPlan } from './packer.ts'

@@ -3,7 +3,7 @@
 import { type Handler, Postponed } from '../../jobs/worker.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import type { Database } from '../../platform/database.ts'
-import { whileNoBackup } from '../../services/deployments/stored-files.ts'
+import { whileNoBackup } from '../../services/deployments/index.ts'
 import type { Caches } from './cache.ts'
 
 // Removing files fails only if the disk does. What is given up is left to the daily sweep.

@@ -1,6 +1,6 @@
 // How a commit is built: from the project's settings, else from what is detected.
 import type { NodeMajor } from '../../sandbox/node-versions.ts'
-import type { Build } from '../../services/deployments/builds.ts'
+import type { Build } from '../../services/deployments/index.ts'
 import { type Detection, detect } from './detection/detect.ts'
 import { librariesOf } from './libraries.ts'
 import type { Source } from './source-tree.ts'

@@ -8,7 +8,7 @@ import {
   refusalIn,
 } from '../../platform/git-remote.ts'
 import { hostOf, isRefName, type Repositories } from '../../platform/repositories.ts'
-import { describeMissingRef } from '../../services/deployments/missing-refs.ts'
+import { describeMissingRef } from '../../services/deployments/index.ts'
 import { BuildFailure, HostUnreachable } from './failure.ts'
 import { type GitOptions, makeBareRepository, openObjects, readRecords, runGit } from './git.ts'
 import { fetchLfs } from './lfs.ts'

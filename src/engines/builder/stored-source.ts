@@ -1,6 +1,6 @@
 // The source of a deployment whose files are published as they were sent: read from the store, without a repository.
 import type { Artifacts } from '../../platform/artifacts.ts'
-import type { UploadedFile } from '../../services/deployments/sources.ts'
+import type { UploadedFile } from '../../services/deployments/index.ts'
 import type { FileContent } from './entries.ts'
 import type { Source, TreeEntry } from './source-tree.ts'
 import { loadUploaded, streamUploaded } from './uploaded-source.ts'

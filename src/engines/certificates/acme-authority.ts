@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import type { Database } from '../../platform/database.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
-import { type Challenge, findOrAddAccount, setAccountUrl } from '../../services/certificates/orders.ts'
+import { type Challenge, findOrAddAccount, setAccountUrl } from '../../services/certificates/index.ts'
 import {
   type AcmeChallenge,
   type AcmeClient,

@@ -1,6 +1,5 @@
 // The interface of a certificate authority, either ACME or our own for development.
-import type { InService } from '../../services/certificates/managed-certificate.ts'
-import type { AcmeOrder, Challenge } from '../../services/certificates/orders.ts'
+import type { AcmeOrder, Challenge, InService } from '../../services/certificates/index.ts'
 
 export type Task = {
   names: string[]

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import * as x509 from '@peculiar/x509'
 import type { Database } from '../../platform/database.ts'
 import type { Vault } from '../../platform/secrets.ts'
-import { keepRoot, type Root } from '../../services/certificates/development-root.ts'
+import { keepRoot, type Root } from '../../services/certificates/index.ts'
 import type { Authority } from './authority.ts'
 import { algorithm, importKey, importPublicKey, newKey } from './keys.ts'
 

@@ -8,20 +8,22 @@ import { newId, randomLabel } from '../../platform/ids.ts'
 import { holdLease, LostLease, leaseMs } from '../../platform/lease.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import { inSpan } from '../../platform/tracing.ts'
-import { domainCertificate } from '../../services/certificates/domain-certificates.ts'
-import { setRenewAt } from '../../services/certificates/jobs.ts'
-import type { Holder, ManagedCertificate, OrderScope } from '../../services/certificates/managed-certificate.ts'
 import {
   type AcmeOrder,
   beginOrder,
+  domainCertificate,
   extendLease,
+  type Holder,
   type Lease,
   leaseOrder,
+  type ManagedCertificate,
+  type OrderScope,
+  platformCertificate,
   publishChallenges,
   releaseOrder,
   setOrderUrl,
-} from '../../services/certificates/orders.ts'
-import { platformCertificate } from '../../services/certificates/platform-certificates.ts'
+  setRenewAt,
+} from '../../services/certificates/index.ts'
 import type { Authority } from './authority.ts'
 import { IssueFailure, nextAttemptAt, type RetryTable } from './failures.ts'
 import { readChain } from './keys.ts'

@@ -9,13 +9,14 @@ import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import {
+  dropOldOrders,
   dropUnusedCertificates,
+  platformJob,
   queueMissingJobs,
   queueOutdated,
   queuePlatformJobs,
-} from '../../services/certificates/jobs.ts'
-import { dropOldOrders } from '../../services/certificates/orders.ts'
-import { platformJob, refusesWildcard } from '../../services/certificates/platform-certificates.ts'
+  refusesWildcard,
+} from '../../services/certificates/index.ts'
 import { createAcmeAuthority } from './acme-authority.ts'
 import { createDevelopmentCa } from './development-ca.ts'
 import { type RetryTable, retryTable } from './failures.ts'

@@ -5,7 +5,7 @@ import { isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
 import { askedAt, type ListenAddress, listenAddress } from '../../dns/listen-address.ts'
-import type { Challenge } from '../../services/certificates/orders.ts'
+import type { Challenge } from '../../services/certificates/index.ts'
 
 /** The servers to query: `address:port` of every nameserver and of every edge. */
 export type Places = { nameservers: string[]; edges: string[] }

@@ -1,7 +1,7 @@
 // When a certificate is renewed: at two thirds of its life, or earlier if its authority says so (RFC 9773).
 import { hash, X509Certificate } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
-import type { InService } from '../../services/certificates/managed-certificate.ts'
+import type { InService } from '../../services/certificates/index.ts'
 
 const lifeBeforeRenewal = 2 / 3
 

@@ -5,7 +5,7 @@ import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
-import { type BegunRun, beginRun, endRun, type RunResult } from '../../services/crons/runs.ts'
+import { type BegunRun, beginRun, endRun, type RunResult } from '../../services/crons/index.ts'
 import { callProduction, NoAnswer } from './call.ts'
 import { type EdgePlaces, placesOf } from './places.ts'
 

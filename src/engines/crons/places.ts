@@ -4,7 +4,7 @@ import { rootCertificates } from 'node:tls'
 import type { Config } from '../../config.ts'
 import { askedAt, type ListenAddress } from '../../dns/listen-address.ts'
 import type { Database } from '../../platform/database.ts'
-import { findRootCertificate } from '../../services/certificates/development-root.ts'
+import { findRootCertificate } from '../../services/certificates/index.ts'
 
 export type EdgePlaces = {
   addresses: ListenAddress[]

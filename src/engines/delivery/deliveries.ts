@@ -11,15 +11,17 @@ import { randomLabel } from '../../platform/ids.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import { inSpan, type SpanOptions } from '../../platform/tracing.ts'
-import { countWaiting, type Outcome, succeeded } from '../../services/webhooks/results.ts'
 import {
   type Claimed,
   claimDeliveries,
+  countWaiting,
+  type Outcome,
   releaseLeases,
   renewLeases,
+  succeeded,
   takeDue,
   takePending,
-} from '../../services/webhooks/sending.ts'
+} from '../../services/webhooks/index.ts'
 import { adopt, type HeldWebhook, type HeldWebhooks, noteClaim, noteOutcome, shareOut } from './held-webhooks.ts'
 import { createSigner, writeMessage } from './message.ts'
 import { createDeliveryMetrics } from './metrics.ts'

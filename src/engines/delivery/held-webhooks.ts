@@ -1,5 +1,5 @@
 // The webhooks that this process has a lease on, and how much may be sent to each of them now.
-import type { Claimed, LeasedWebhook, Share } from '../../services/webhooks/sending.ts'
+import type { Claimed, LeasedWebhook, Share } from '../../services/webhooks/index.ts'
 
 export type HeldWebhook = LeasedWebhook & {
   /** Attempts in flight, and how many may be. */

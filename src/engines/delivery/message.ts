@@ -2,7 +2,7 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
-import type { Claimed } from '../../services/webhooks/sending.ts'
+import type { Claimed } from '../../services/webhooks/index.ts'
 
 export type Message = { body: string; headers: Record<string, string | number> }
 

@@ -1,7 +1,7 @@
 // Metrics of webhook deliveries.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { keptFigure } from '../../platform/kept-figure.ts'
-import { type Outcome, succeeded } from '../../services/webhooks/results.ts'
+import { type Outcome, succeeded } from '../../services/webhooks/index.ts'
 
 export type DeliveryMetrics = {
   attempted(outcome: Outcome): void

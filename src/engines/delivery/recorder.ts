@@ -2,8 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Database } from '../../platform/database.ts'
-import { countFailures, isGone, type Result, recordResults, succeeded } from '../../services/webhooks/results.ts'
-import { disableWebhook } from '../../services/webhooks/webhooks.ts'
+import {
+  countFailures,
+  disableWebhook,
+  isGone,
+  type Result,
+  recordResults,
+  succeeded,
+} from '../../services/webhooks/index.ts'
 
 export type Recorder = {
   /** `failures` is how many the webhook had in a row when the attempt began. */

@@ -5,7 +5,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { AddressRefused, checkedLookup, type Reach } from '../../platform/checked-lookup.ts'
 import { boundEarlyAnswers } from '../../platform/odd-answers.ts'
 import { hostRefusal } from '../../platform/public-address.ts'
-import type { Outcome } from '../../services/webhooks/results.ts'
+import type { Outcome } from '../../services/webhooks/index.ts'
 import { widestWindow } from './held-webhooks.ts'
 import type { Message } from './message.ts'
 

@@ -13,7 +13,7 @@ import { ttlLimits } from '../../dns/record-types.ts'
 import { typeInZoneFile } from '../../dns/type-names.ts'
 import { Fault } from '../../platform/errors.ts'
 import { createPauses } from '../../platform/pauses.ts'
-import type { Discover, Discovered, FoundRecord } from '../../services/dns/discover.ts'
+import type { Discover, Discovered, FoundRecord } from '../../services/dns/index.ts'
 import { askForCommon, highest } from './questions.ts'
 import { askServer, findNameservers, type Nameservers, type ServersOptions } from './servers.ts'
 

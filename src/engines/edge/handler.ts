@@ -7,7 +7,7 @@ import type { Logger } from 'pino'
 import { StoreUnavailable } from '../../platform/artifacts.ts'
 import type { DrainSignal } from '../../platform/draining.ts'
 import { endWithLastWords } from '../../platform/last-words.ts'
-import { edgeAt } from '../../services/traffic/columns.ts'
+import { edgeAt } from '../../schemas/traffic-columns.ts'
 import {
   type Encryption,
   isEncrypted,

@@ -1,5 +1,5 @@
 // The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
-import type { EdgeHostRow } from '../../services/deployments/hosts.ts'
+import type { EdgeHostRow } from '../../services/deployments/index.ts'
 import { BranchHost } from './branch-hosts.ts'
 import type { Takeovers } from './takeovers.ts'
 import { type Gate, type Host, type Place, placeAt, type Redirect, type Serving } from './targets.ts'

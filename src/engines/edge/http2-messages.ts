@@ -7,7 +7,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { ReadableOptions } from 'node:stream'
-import type { Tally } from '../../services/traffic/tallies.ts'
+import type { Tally } from '../../platform/tallies.ts'
 import { type Adjust, type Noting, stallMs } from './responses.ts'
 
 /**

@@ -1,6 +1,6 @@
 // How long the edge takes to answer. Plain numbers: a histogram of prom-client costs a microsecond for each request.
 import type { Metric, Registry } from 'prom-client'
-import { durationBoundsMs as boundsMs } from '../../services/traffic/columns.ts'
+import { durationBoundsMs as boundsMs } from '../../schemas/traffic-columns.ts'
 
 /** Answered on the socket itself, by the full handler, or by the server of a project. */
 const kinds = ['plain', 'full', 'server'] as const

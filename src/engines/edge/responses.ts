@@ -1,6 +1,6 @@
 // Responses that note what they are counted by when they are over: when they began, and how much was written.
 import { ServerResponse } from 'node:http'
-import type { Tally } from '../../services/traffic/tallies.ts'
+import type { Tally } from '../../platform/tallies.ts'
 
 export type Noting = {
   /** The counters of the host that was asked; null where nobody has it. */

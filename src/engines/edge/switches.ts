@@ -10,7 +10,7 @@ import {
   endSwitches,
   noteShown,
   renewEdgeLease,
-} from '../../services/production/switches.ts'
+} from '../../services/production/index.ts'
 
 export type Switches = {
   /** Visitors of the project's production get this deployment from now on. */

@@ -1,5 +1,5 @@
 // The deployment and the project that a host name leads to.
-import type { Tally } from '../../services/traffic/tallies.ts'
+import type { Tally } from '../../platform/tallies.ts'
 
 export type Target = { readonly deploymentId: string; readonly projectId: string }
 

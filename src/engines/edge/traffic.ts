@@ -1,6 +1,6 @@
 // Counts what visitors ask for, by project and host. The counters of a host are looked up once an hour, not per request.
-import { durationBoundsMs, edgeAt, edgeColumns } from '../../services/traffic/columns.ts'
-import { type Counted, createTallies, type Tally } from '../../services/traffic/tallies.ts'
+import { type Counted, createTallies, type Tally } from '../../platform/tallies.ts'
+import { durationBoundsMs, edgeAt, edgeColumns } from '../../schemas/traffic-columns.ts'
 import type { Place } from './targets.ts'
 
 export type Traffic = {

@@ -6,9 +6,14 @@ import type { Database } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { isPublicAddress } from '../../platform/public-address.ts'
 import type { Vault } from '../../platform/secrets.ts'
-import { recordsAllowed } from '../../services/dns/record-limits.ts'
-import type { ZoneWork } from '../../services/dns/thread/zone-work.ts'
-import { type Followed, type Look, noteLook, readFollowed } from '../../services/dns/zone-primaries.ts'
+import {
+  type Followed,
+  type Look,
+  noteLook,
+  readFollowed,
+  recordsAllowed,
+  type ZoneWork,
+} from '../../services/dns/index.ts'
 import { askSoa, type Failure, type Soa, transferZone, type Version } from './primary.ts'
 
 export type FollowOptions = {

@@ -7,7 +7,7 @@ import { classIn, flags, rcodes, typeNumbers } from '../../dns/packet/numbers.ts
 import { readRecords, type WholeRecord } from '../../dns/packet/records.ts'
 import { signRequest } from '../../dns/packet/tsig.ts'
 import { createPauses } from '../../platform/pauses.ts'
-import type { Followed } from '../../services/dns/zone-primaries.ts'
+import type { Followed } from '../../services/dns/index.ts'
 
 export type Soa = { serial: number; refreshSeconds: number; retrySeconds: number }
 export type Failure = NoAnswer | NoZone | 'not_served'

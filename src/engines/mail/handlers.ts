@@ -5,10 +5,18 @@ import type { Config } from '../../config.ts'
 import { type Handler, Postponed } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Vault } from '../../platform/secrets.ts'
-import { type DueMail, findDueMail, NotDue } from '../../services/mail/due.ts'
-import { notify } from '../../services/mail/notify.ts'
-import { endMail, type MailEnd, type MailKey, noteFailure, waitingMails } from '../../services/mail/outbox.ts'
-import { unsubscribeUrl } from '../../services/mail/unsubscribe.ts'
+import {
+  type DueMail,
+  endMail,
+  findDueMail,
+  type MailEnd,
+  type MailKey,
+  NotDue,
+  noteFailure,
+  notify,
+  unsubscribeUrl,
+  waitingMails,
+} from '../../services/mail/index.ts'
 import { type Ways, writeLetter } from './letter.ts'
 import { letterOf } from './letters.ts'
 import { createMailMetrics } from './metrics.ts'

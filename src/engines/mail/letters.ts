@@ -1,11 +1,10 @@
 // What each kind of mail says: made from the event when the mail is sent.
-import type { DeploymentView } from '../../services/deployments/deployments.ts'
-import type { DomainView } from '../../services/domains/domains.ts'
-import type { DueMail } from '../../services/mail/due.ts'
-import type { MailKind } from '../../services/mail/kinds.ts'
-import type { TicketView } from '../../services/tickets/tickets.ts'
-import type { TokenView } from '../../services/tokens/tokens.ts'
-import type { WebhookView } from '../../services/webhooks/webhooks.ts'
+import type { DeploymentView } from '../../services/deployments/index.ts'
+import type { DomainView } from '../../services/domains/index.ts'
+import type { DueMail, MailKind } from '../../services/mail/index.ts'
+import type { TicketView } from '../../services/tickets/index.ts'
+import type { TokenView } from '../../services/tokens/index.ts'
+import type { WebhookView } from '../../services/webhooks/index.ts'
 import type { Letter } from './letter.ts'
 
 const dayMs = 86_400_000

@@ -20,7 +20,7 @@ import {
   readAliasZone,
   storeAliases,
   zoneInPages,
-} from '../../services/dns/aliases.ts'
+} from '../../services/dns/index.ts'
 import { lookup, type OutsideAddresses } from './lookup.ts'
 import { edgeAddresses } from './outside.ts'
 import { openZone } from './zone.ts'

@@ -4,7 +4,7 @@
 import { headerOctets } from '../../dns/packet/numbers.ts'
 import type { Query } from '../../dns/packet/query.ts'
 import { lowerCase } from '../../dns/packet/wire-names.ts'
-import type { Tally } from '../../services/traffic/tallies.ts'
+import type { Tally } from '../../platform/tallies.ts'
 import type { Gaps } from './dnssec/gaps.ts'
 import type { Template } from './encode.ts'
 import { countQuestion } from './traffic.ts'

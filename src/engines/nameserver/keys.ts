@@ -7,7 +7,7 @@ import { follow } from '../../platform/mirror.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
-import { readKeyIds, readKeys, type ServedKey } from '../../services/dns/keys.ts'
+import { readKeyIds, readKeys, type ServedKey } from '../../services/dns/index.ts'
 
 export type ZoneKey = TsigKey & Omit<ServedKey, 'secret' | 'keyName'>
 

@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net'
 import type { Config } from '../../config.ts'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
-import { generatedTtl } from '../../services/dns/zones.ts'
+import { generatedTtl } from '../../services/dns/index.ts'
 import { type Addresses, isWithin, type OutsideAddresses } from './lookup.ts'
 import { rdataOf } from './rdata.ts'
 

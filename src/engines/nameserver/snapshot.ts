@@ -5,8 +5,14 @@ import { follow } from '../../platform/mirror.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
-import { announcePlatformZones, type PlatformZones } from '../../services/dns/platform-zones.ts'
-import { platformIds, readServedChanges, readServedStates, readServedZones } from '../../services/dns/served-zones.ts'
+import {
+  announcePlatformZones,
+  type PlatformZones,
+  platformIds,
+  readServedChanges,
+  readServedStates,
+  readServedZones,
+} from '../../services/dns/index.ts'
 import type { KeptRow } from './dnssec/kept.ts'
 import { startRenewal } from './dnssec/renewal.ts'
 import { createSigner } from './dnssec/signer.ts'

@@ -1,7 +1,8 @@
 // Counts what resolvers ask for, by zone: never by name, of which anybody can make up any number.
 import { rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
-import { answerCodes, dnsColumns, questionTypes } from '../../services/traffic/columns.ts'
-import { type Counted, createTallies, type Tallies, type Tally } from '../../services/traffic/tallies.ts'
+import { type Counted, createTallies, type Tallies, type Tally } from '../../platform/tallies.ts'
+import { answerCodes, questionTypes } from '../../schemas/traffic.ts'
+import { dnsColumns } from '../../schemas/traffic-columns.ts'
 
 export type TallyBook = { of(zone: string): Tally; take(): Counted[] }
 

@@ -1,6 +1,6 @@
 // The records of a zone as they were read: one string for most zones, and by name for large ones.
 import { wireName } from '../../dns/packet/wire-names.ts'
-import { challengeType } from '../../services/dns/served-zones.ts'
+import { challengeType } from '../../services/dns/index.ts'
 import { NameMap, type NameMapDraft } from './name-map.ts'
 
 export type ZoneRecord = { name: string; type: string; value: string; ttl: number }

@@ -2,13 +2,13 @@
 import { LRUCache } from 'lru-cache'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
 import { wireName } from '../../dns/packet/wire-names.ts'
+import type { Tally } from '../../platform/tallies.ts'
 import {
   platformIds,
   type ServedZoneChange,
   type ServedZoneRow,
   type ServedZoneState,
-} from '../../services/dns/served-zones.ts'
-import type { Tally } from '../../services/traffic/tallies.ts'
+} from '../../services/dns/index.ts'
 import { type Announced, announceChange, announceZone } from './announce.ts'
 import { joinedSigning, type KeptRow, signedRows } from './dnssec/kept.ts'
 import type { ZoneSigning } from './dnssec/signing.ts'

@@ -1,6 +1,6 @@
 // The server projects of an edge: which instance gets a request, here or on another node, and who waits for one.
 import type { Logger } from 'pino'
-import { firstLeavingSlot, type ServedInstance } from '../../services/instances/instances.ts'
+import { firstLeavingSlot, type ServedInstance } from '../../services/instances/index.ts'
 import { keyOf } from './dial.ts'
 import { ServerUnavailable } from './failures.ts'
 import type { ExchangeKind, Upstream } from './instance.ts'

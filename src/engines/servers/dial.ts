@@ -1,6 +1,6 @@
 // Connections from an edge to an instance on another node: mutual TLS, one line that names the instance, then its bytes.
 import { connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls'
-import type { ServedInstance } from '../../services/instances/instances.ts'
+import type { ServedInstance } from '../../services/instances/index.ts'
 import { type NodeCertificate, nodeUri } from '../../tls/internal-ca.ts'
 import type { NodeCredentials } from '../../tls/node-credentials.ts'
 import { NotReached } from './failures.ts'

@@ -1,6 +1,6 @@
 // The environment and network of each server, kept so that it can start while the database is unavailable.
 import { highestAgeMs, type Snapshots } from '../../platform/snapshots.ts'
-import type { Network } from '../../services/deployments/builds.ts'
+import type { Network } from '../../services/deployments/index.ts'
 
 /** The project's variables, masked in logs, with those of the platform (BERTH_URL …), which are not. */
 export type ServerSettings = {

@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database.ts'
 import { follow } from '../../platform/mirror.ts'
 import type { Notifications } from '../../platform/notifications.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
-import { readServed, type ServedInstance, wantOnDemand } from '../../services/instances/instances.ts'
+import { readServed, type ServedInstance, wantOnDemand } from '../../services/instances/index.ts'
 
 export type InstanceTable = {
   of(deploymentId: string): readonly ServedInstance[]

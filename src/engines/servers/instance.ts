@@ -10,7 +10,7 @@ import {
   type Sandbox,
   SandboxLost,
 } from '../../sandbox/sandbox.ts'
-import type { Network } from '../../services/deployments/builds.ts'
+import type { Network } from '../../services/deployments/index.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
 import { becomesHealthy, nothingListens, stillAnswers } from './health.ts'
 import type { ServerLimits } from './limits.ts'

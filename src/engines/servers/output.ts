@@ -1,7 +1,7 @@
 // Writes a server's output to the deployment's log: by lines, with secrets masked, in batches, rate-limited.
 import { StringDecoder } from 'node:string_decoder'
 import { createLineCleaner, longestLine, takeLines } from '../../platform/log-lines.ts'
-import type { NewLogLine } from '../../services/deployments/deployment-logs.ts'
+import type { NewLogLine } from '../../services/deployments/index.ts'
 import type { LogLimits } from './limits.ts'
 
 export type Output = {

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Database } from '../../platform/database.ts'
 import type { Notifications } from '../../platform/notifications.ts'
-import { endProof, findProof, wantProof } from '../../services/instances/instances.ts'
+import { endProof, findProof, wantProof } from '../../services/instances/index.ts'
 import { ServerUnavailable } from './failures.ts'
 import type { Proof } from './servers.ts'
 

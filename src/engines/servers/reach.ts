@@ -1,6 +1,6 @@
 // The nodes of runners as an edge reaches them: whether each is there at all, and connections that end when it is not.
 import type { TLSSocket } from 'node:tls'
-import type { ServedInstance } from '../../services/instances/instances.ts'
+import type { ServedInstance } from '../../services/instances/index.ts'
 import { type Dial, keyOf, pulseLine, type RunnerNode } from './dial.ts'
 import { NotReached } from './failures.ts'
 

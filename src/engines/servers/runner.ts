@@ -18,7 +18,7 @@ import {
   runnerLeaseMs,
   spreadInstance,
   wantProduction,
-} from '../../services/instances/instances.ts'
+} from '../../services/instances/index.ts'
 import type { Servers, ServersOptions } from './servers.ts'
 import { createTenures } from './tenures.ts'
 import type { Lane } from './visits.ts'

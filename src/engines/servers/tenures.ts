@@ -7,7 +7,7 @@ import {
   type InstanceState,
   removeInstance,
   setInstanceState,
-} from '../../services/instances/instances.ts'
+} from '../../services/instances/index.ts'
 import { keyOf } from './dial.ts'
 import { ServerUnhealthy } from './failures.ts'
 import type { Proof, Servers } from './servers.ts'

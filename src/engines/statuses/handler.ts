@@ -5,8 +5,8 @@ import { createReach, type ReachOptions } from '../../platform/checked-lookup.ts
 import type { Database } from '../../platform/database.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
-import { type DueStatus, findDueStatus, recordStatus } from '../../services/deployments/commit-statuses.ts'
-import type { TargetRules } from '../../services/webhooks/targets.ts'
+import { type DueStatus, findDueStatus, recordStatus } from '../../services/deployments/index.ts'
+import type { TargetRules } from '../../services/webhooks/index.ts'
 import { type HostAnswer, postJson, RefusedTarget } from './request.ts'
 import { bodyOf, isStatusKept, statusHeaders, statusUrl } from './status.ts'
 

@@ -3,7 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { AddressRefused, checkedLookup, type Reach } from '../../platform/checked-lookup.ts'
 import { refuseOddAnswers } from '../../platform/odd-answers.ts'
-import { type TargetRules, targetRefusal } from '../../services/webhooks/targets.ts'
+import { type TargetRules, targetRefusal } from '../../services/webhooks/index.ts'
 
 const timeoutMs = 10_000
 const maxAnswerBytes = 16 * 1024

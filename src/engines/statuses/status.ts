@@ -1,6 +1,6 @@
 // The commit status of a deployment: its state, description and URL.
 import type { Urls } from '../../platform/urls.ts'
-import type { DueStatus } from '../../services/deployments/commit-statuses.ts'
+import type { DueStatus } from '../../services/deployments/index.ts'
 
 /** As GitHub, Gitea and Forgejo take it. */
 export type CommitStatus = {

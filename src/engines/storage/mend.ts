@@ -4,8 +4,8 @@ import { enqueue } from '../../jobs/queue.ts'
 import type { Artifacts } from '../../platform/artifacts.ts'
 import { blobName, type Encoding } from '../../platform/blobs.ts'
 import type { Database } from '../../platform/database.ts'
-import { findServed } from '../../services/deployments/stored-files.ts'
-import { noteLost } from '../../services/uploads/uploads.ts'
+import { findServed } from '../../services/deployments/index.ts'
+import { noteLost } from '../../services/uploads/index.ts'
 import { readManifests } from './references.ts'
 
 export type MendOptions = { db: Database; artifacts: Artifacts; log: Logger }

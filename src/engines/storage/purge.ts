@@ -1,7 +1,7 @@
 // The job that deletes what a deleted zone has left.
 import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database.ts'
-import { purgeZone } from '../../services/dns/zone-purge.ts'
+import { purgeZone } from '../../services/dns/index.ts'
 
 // Nobody waits for it. It fails only while the database does.
 const retryDelaysMs = [1_000, 10_000, 60_000, 600_000, 3_600_000]

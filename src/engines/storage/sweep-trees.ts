@@ -6,7 +6,7 @@ import type { Database } from '../../platform/database.ts'
 import { sweepKeyFolders } from '../../platform/key-folders.ts'
 import { remnantsIn } from '../../platform/local-inventory.ts'
 import { removeTree } from '../../platform/remove-tree.ts'
-import { findProjects, findServed, findToBuild } from '../../services/deployments/stored-files.ts'
+import { findProjects, findServed, findToBuild } from '../../services/deployments/index.ts'
 
 export type TreeSweep = {
   db: Database

@@ -1,7 +1,6 @@
 // One check of one domain: queries public DNS and evaluates the answers. It changes nothing.
-import { foreignDs } from '../../services/dns/dnssec-checks.ts'
-import { foreignText } from '../../services/dns/dnssec-reasons.ts'
-import type { CheckResult, Claim } from '../../services/verification/checks.ts'
+import { foreignDs, foreignText } from '../../services/dns/index.ts'
+import type { CheckResult, Claim } from '../../services/verification/index.ts'
 import { type Delegation, type DnsAccess, findDelegation } from './delegation.ts'
 import { type Bounds, isWithin } from './lookups.ts'
 import { findDs } from './parent.ts'

@@ -1,5 +1,5 @@
 // Asks the servers of the zone above a name for its DS records.
-import type { ParentAnswer } from '../../services/dns/dnssec-checks.ts'
+import type { ParentAnswer } from '../../services/dns/index.ts'
 import { agree } from './agreement.ts'
 import type { Answer } from './answer.ts'
 import { askServers, type Delegation, type DnsAccess, findDelegation } from './delegation.ts'

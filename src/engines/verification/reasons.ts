@@ -1,7 +1,7 @@
 // Why a domain is not verified, in sentences that users without DNS knowledge can act upon.
 import { getDomain } from 'tldts'
-import { sharedAdvice, sharedText, type TxtRecord, txtAdvice } from '../../services/domains/claim-reasons.ts'
-import type { Claim } from '../../services/verification/checks.ts'
+import { sharedAdvice, sharedText, type TxtRecord, txtAdvice } from '../../services/domains/index.ts'
+import type { Claim } from '../../services/verification/index.ts'
 import type { Agreement } from './agreement.ts'
 import type { Failure } from './ask.ts'
 import type { Cut, Delegation } from './delegation.ts'

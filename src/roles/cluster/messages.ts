@@ -1,7 +1,7 @@
 // What the primary process of `--workers` and its worker processes tell each other.
 import type { MetricObjectWithValues, MetricValue } from 'prom-client'
 import type { HealthReport } from '../../platform/health.ts'
-import type { Load } from '../../services/nodes/load.ts'
+import type { Load } from '../../services/nodes/index.ts'
 
 /** The roles that worker processes run; all others stay in the primary. */
 export const rolesOfWorkers: readonly string[] = ['api', 'edge']

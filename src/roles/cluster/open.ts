@@ -1,5 +1,5 @@
 // Runs api and edge in worker processes, for the primary, which has everything that exists once for a server.
-import { forgetMember, newMemberId } from '../../services/limits/limits.ts'
+import { forgetMember, newMemberId } from '../../services/limits/index.ts'
 import type { Closing } from '../closing.ts'
 import type { Shared } from '../shared.ts'
 import type { Start, ToWorker } from './messages.ts'

@@ -1,6 +1,6 @@
 // One worker process, seen from the primary: started, asked, and followed to its end.
 import cluster from 'node:cluster'
-import type { Load } from '../../services/nodes/load.ts'
+import type { Load } from '../../services/nodes/index.ts'
 import type { Answers, FromWorker, Metrics, Start, ToWorker } from './messages.ts'
 
 export type WorkerProcess = {

@@ -6,9 +6,9 @@ import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { NewAccount, OperatorAccount } from '../../schemas/operator.ts'
-import { append } from '../events/events.ts'
-import { type Actor, actorName, type Scope } from '../identity/actor.ts'
-import { insertToken } from '../tokens/tokens.ts'
+import { append } from '../events/index.ts'
+import { type Actor, actorName, type Scope } from '../identity/index.ts'
+import { insertToken } from '../tokens/index.ts'
 
 export type AccountView = Static<typeof OperatorAccount>
 

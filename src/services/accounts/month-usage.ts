@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database.ts'
 import { readTime, refuseTime } from '../../platform/query-times.ts'
 import type { AccountUsage } from '../../schemas/account.ts'
-import type { Actor } from '../identity/actor.ts'
+import type { Actor } from '../identity/index.ts'
 import { noteStored } from './statements.ts'
 
 const defaultMonths = 12

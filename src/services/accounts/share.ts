@@ -1,7 +1,6 @@
 // What a token narrowed to projects sees of the usage of its account.
 import type { Db } from '../../platform/database.ts'
-import type { Actor } from '../identity/actor.ts'
-import { inProjectsOf, projectsOf } from '../identity/visible-projects.ts'
+import { type Actor, inProjectsOf, projectsOf } from '../identity/index.ts'
 
 /** The share of the actor's projects: deployments from counters. What belongs to no project is null. */
 export async function readShare(db: Db, actor: Actor) {

@@ -2,10 +2,9 @@
 import type { Account, Certificate, Domain } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { generatedRecords } from '../dns/zones.ts'
-import type { CertificateView, DomainView } from '../domains/domains.ts'
-import { changeSsl, noteCertificate } from '../domains/states.ts'
-import { hostOf, isWildcard, parentsOf } from '../names/domain-names.ts'
+import { generatedRecords } from '../dns/index.ts'
+import { type CertificateView, changeSsl, type DomainView, noteCertificate } from '../domains/index.ts'
+import { hostOf, isWildcard, parentsOf } from '../names/index.ts'
 import { isWarningDue } from './expiry-warnings.ts'
 import {
   addCertificate,

@@ -2,7 +2,7 @@
 import type { Certificate } from '../../generated/client.ts'
 import type { JobKinds } from '../../jobs/kinds.ts'
 import type { Db } from '../../platform/database.ts'
-import type { DomainView } from '../domains/domains.ts'
+import type { DomainView } from '../domains/index.ts'
 import type { Lease } from './orders.ts'
 
 /** `chain` is PEM, the certificate itself first; `directory` is empty for the development CA. */

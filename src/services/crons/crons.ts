@@ -5,9 +5,8 @@ import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { CronRun as CronRunSchema, Cron as CronSchema } from '../../schemas/crons.ts'
-import type { Actor } from '../identity/actor.ts'
-import { type CronSetting, lineOfCron } from '../projects/crons.ts'
-import { findProject } from '../projects/projects.ts'
+import type { Actor } from '../identity/index.ts'
+import { type CronSetting, findProject, lineOfCron } from '../projects/index.ts'
 
 export type CronView = Static<typeof CronSchema>
 export type CronRunView = Static<typeof CronRunSchema>

@@ -6,9 +6,9 @@ import { type Database, type Db, inTransaction } from '../../platform/database.t
 import { newId } from '../../platform/ids.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
-import { appendLines } from '../deployments/deployment-logs.ts'
-import { openProductionVariable } from '../projects/variables.ts'
-import { findNotice } from '../takedowns/standing.ts'
+import { appendLines } from '../deployments/index.ts'
+import { openProductionVariable } from '../projects/index.ts'
+import { findNotice } from '../takedowns/index.ts'
 import { forgetSurplusRuns, lockCron, queueForgottenCrons, readCronTarget } from './statements.ts'
 
 /** A run that has begun: what is called, and with which secret. */

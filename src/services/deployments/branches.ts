@@ -2,7 +2,7 @@
 import { inBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import type { Urls } from '../../platform/urls.ts'
-import { type BranchKey, labelBranch } from '../projects/branches.ts'
+import { type BranchKey, labelBranch } from '../projects/index.ts'
 import { lockBuildsOfBranch } from './branch-statements.ts'
 import { removeIf } from './retention.ts'
 import { finishDeployment, terminalStates } from './states.ts'

@@ -7,13 +7,16 @@ import { Fault } from '../../platform/errors.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
-import { append, eventOf } from '../events/events.ts'
-import { eventValues } from '../events/statements.ts'
-import { type Actor, actorName } from '../identity/actor.ts'
-import { claimBranch, findBranchLabel } from '../projects/branches.ts'
-import { type NamedBranch, storeDefaultBranch } from '../projects/default-branch.ts'
-import { deploymentLabel } from '../projects/labels.ts'
-import { endMootTakedowns } from '../takedowns/ending.ts'
+import { append, eventOf, eventValues } from '../events/index.ts'
+import { type Actor, actorName } from '../identity/index.ts'
+import {
+  claimBranch,
+  deploymentLabel,
+  findBranchLabel,
+  type NamedBranch,
+  storeDefaultBranch,
+} from '../projects/index.ts'
+import { endMootTakedowns } from '../takedowns/index.ts'
 import { queuePositions } from './queue.ts'
 import { missingOf } from './sources.ts'
 import { createDeploymentRow, lockDeployment, readDeployment } from './statements.ts'

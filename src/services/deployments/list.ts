@@ -5,8 +5,8 @@ import { pageBounds } from '../../platform/facet-statements.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { type DeploymentQuery, deploymentStates } from '../../schemas/deployments.ts'
-import type { Actor } from '../identity/actor.ts'
-import { projectIdsOf } from '../projects/projects.ts'
+import type { Actor } from '../identity/index.ts'
+import { projectIdsOf } from '../projects/index.ts'
 import { type DeploymentView, rowOf, viewDeployment, waits, withProject } from './deployments.ts'
 import {
   deploymentPage,

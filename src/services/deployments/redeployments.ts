@@ -1,7 +1,7 @@
 // A deployment built again: from the same commit or the same uploaded files, with the settings and variables of now.
 import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Actor } from '../identity/actor.ts'
+import type { Actor } from '../identity/index.ts'
 import { type DeploymentPlan, findDeployment } from './deployments.ts'
 import { findProjectToDeploy } from './plans.ts'
 import { readUploaded } from './sources.ts'

@@ -5,8 +5,8 @@ import { Fault } from '../../platform/errors.ts'
 import type { Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { DeploymentShare, ShareDeployment } from '../../schemas/deployments.ts'
-import type { Actor } from '../identity/actor.ts'
-import { shareParameter, signPass } from '../projects/previews.ts'
+import type { Actor } from '../identity/index.ts'
+import { shareParameter, signPass } from '../projects/index.ts'
 import { findDeployment } from './deployments.ts'
 
 const defaultSeconds = 24 * 60 * 60

@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database.ts'
 import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
-import { readFiles, readMissing } from '../uploads/statements.ts'
+import { readFiles, readMissing } from '../uploads/index.ts'
 
 export type MissingView = NonNullable<Static<typeof DeploymentSchema>['uploads']>
 

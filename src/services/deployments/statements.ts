@@ -13,8 +13,8 @@ import {
   timestamptz,
 } from '../../platform/statement.ts'
 import type { DetectedFramework } from '../../schemas/deployments.ts'
-import { eventIn, insertEvent } from '../events/statements.ts'
-import { isOwned, ownerIn } from '../projects/statements.ts'
+import { eventIn, insertEvent } from '../events/index.ts'
+import { isOwned, ownerIn } from '../projects/index.ts'
 
 const projectToDeploy = (by: 'id' | 'name') =>
   statement(`deployments.projectToDeploy.${by}`, {

@@ -9,12 +9,22 @@ import { faultsOfPaths } from '../../platform/source-paths.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { CreateDeployment } from '../../schemas/deployments.ts'
 import type { DeploymentSource } from '../../schemas/uploads.ts'
-import type { Actor } from '../identity/actor.ts'
-import { limitOf, quotaFault } from '../quotas/quotas.ts'
-import { listArchive, refuseLarge, spool, storeArchive } from '../uploads/archives.ts'
-import type { Receiver } from '../uploads/receiver.ts'
-import { addFiles, createSource, knownContents, lockUploads, shareSources } from '../uploads/statements.ts'
-import { checkBytesHeld, waitMs } from '../uploads/uploads.ts'
+import type { Actor } from '../identity/index.ts'
+import { limitOf, quotaFault } from '../quotas/index.ts'
+import {
+  addFiles,
+  checkBytesHeld,
+  createSource,
+  knownContents,
+  listArchive,
+  lockUploads,
+  type Receiver,
+  refuseLarge,
+  shareSources,
+  spool,
+  storeArchive,
+  waitMs,
+} from '../uploads/index.ts'
 import { createDeployment, type DeploymentPlan, type DeploymentView } from './deployments.ts'
 import { findProjectToDeploy } from './plans.ts'
 import type { UploadedFile } from './sources.ts'

@@ -7,7 +7,7 @@ import { badField, invalidFields, refuseFields, type Sound } from '../../platfor
 import { newId } from '../../platform/ids.ts'
 import { JsonText } from '../../platform/statement.ts'
 import { type DnsBatch, type DnsBatchResult, highestBatchSize } from '../../schemas/dns-records.ts'
-import type { Actor } from '../identity/actor.ts'
+import type { Actor } from '../identity/index.ts'
 import { findZone, findZoneToChange, type RecordRow, viewCreated, viewRecord, type Zone } from './dns-records.ts'
 import { type Placement, placementOf } from './placement.ts'
 import { type Changes, isEmpty, isSameRecord, rowsToWrite, touched, writeChanges, writeRows } from './record-changes.ts'

@@ -11,11 +11,9 @@ import { invalidFields, refuseFields, type Sound } from '../../platform/fields.t
 import { newId } from '../../platform/ids.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { DnsRecordQuery, DnsRecord as DnsRecordSchema, PlannedDnsRecord } from '../../schemas/dns-records.ts'
-import { eventOf } from '../events/events.ts'
-import { eventValues } from '../events/statements.ts'
-import type { Actor } from '../identity/actor.ts'
-import { inProjectsOf } from '../identity/visible-projects.ts'
-import { isWildcard, nameInPath } from '../names/domain-names.ts'
+import { eventOf, eventValues } from '../events/index.ts'
+import { type Actor, inProjectsOf } from '../identity/index.ts'
+import { isWildcard, nameInPath } from '../names/index.ts'
 import { setRefusal } from './record-limits.ts'
 import {
   draftErrors,

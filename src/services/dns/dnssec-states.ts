@@ -1,8 +1,8 @@
 // The states of a signed zone: which step comes next, from what is wanted, its keys, and what the parent shows. No step
 // makes an answer that a validating resolver refuses: what caches may still need stays until they have forgotten it.
 import type { dnssecStates } from '../../schemas/dnssec.ts'
-import { nextRecheckAt, nextSearchAt } from '../domains/check-schedule.ts'
-import type { EventType } from '../events/event-types.ts'
+import { nextRecheckAt, nextSearchAt } from '../domains/index.ts'
+import type { EventType } from '../events/index.ts'
 import { soaTimers } from './zones.ts'
 
 /** As it is stored; the view writes it in upper case. */

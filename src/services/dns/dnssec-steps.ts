@@ -3,7 +3,7 @@ import type { Prisma, ZoneKey } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Db } from '../../platform/database.ts'
 import type { Vault } from '../../platform/secrets.ts'
-import { append, type EventType } from '../events/events.ts'
+import { append, type EventType } from '../events/index.ts'
 import {
   type Decision,
   type DnssecState,

@@ -4,7 +4,7 @@ import { foreignKeyExpects, readForeignKey } from '../../dns/dnssec/foreign-keys
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import type { ForeignKeys, PutDnssec, PutForeignKeys } from '../../schemas/dnssec.ts'
-import { type Actor, actorName } from '../identity/actor.ts'
+import { type Actor, actorName } from '../identity/index.ts'
 import { findZone, findZoneToChange } from './dns-records.ts'
 import { addKey, advance, readSigned, type StepOptions, tellDnssec } from './dnssec-steps.ts'
 import { type DnssecView, isEnabled, type SignedDomain, type SigningOptions, viewDnssec } from './dnssec-view.ts'

@@ -12,9 +12,9 @@ import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page
 import { isPublicAddress } from '../../platform/public-address.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { CreateDnsKey, DnsKey as DnsKeySchema, DnsKeyWithSecret } from '../../schemas/dns-keys.ts'
-import { append, eventOf } from '../events/events.ts'
-import type { Actor } from '../identity/actor.ts'
-import { orNull, readPatterns, readTypes } from '../tokens/token-zones.ts'
+import { append, eventOf } from '../events/index.ts'
+import type { Actor } from '../identity/index.ts'
+import { orNull, readPatterns, readTypes } from '../tokens/index.ts'
 import { findZone, type Zone } from './dns-records.ts'
 import { requireWholeZone } from './within-parts.ts'
 

@@ -2,7 +2,7 @@
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { invalidFields } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
-import type { Actor } from '../identity/actor.ts'
+import type { Actor } from '../identity/index.ts'
 import { createRecord, type DnsRecordView, findZoneToChange, viewRecord, zoneInPath } from './dns-records.ts'
 import { conflictOf } from './placement.ts'
 import { writeChanges } from './record-changes.ts'

@@ -5,8 +5,8 @@ import { Fault } from '../../platform/errors.ts'
 import { invalidFields, refuseFields, type Sound } from '../../platform/fields.ts'
 import { JsonText } from '../../platform/statement.ts'
 import type { ChangeDnsRecord } from '../../schemas/dns-records.ts'
-import { eventOf, type NewEvent, numbered } from '../events/events.ts'
-import type { Actor } from '../identity/actor.ts'
+import { eventOf, type NewEvent, numbered } from '../events/index.ts'
+import type { Actor } from '../identity/index.ts'
 import {
   type DnsRecordView,
   findZone,

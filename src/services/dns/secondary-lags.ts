@@ -3,8 +3,8 @@
 import type { Static } from '@sinclair/typebox'
 import { type Database, type Db, inTransaction } from '../../platform/database.ts'
 import type { lagReasons, probeErrors, SecondaryLag, SecondaryStatus } from '../../schemas/secondaries.ts'
-import { append } from '../events/events.ts'
-import type { Actor } from '../identity/actor.ts'
+import { append } from '../events/index.ts'
+import type { Actor } from '../identity/index.ts'
 import type { Zone } from './dns-records.ts'
 import { seesWholeZone } from './within-parts.ts'
 

@@ -2,7 +2,7 @@
 // its nameservers, in the platform's own signed zone.
 import { dsTextOf } from '../../dns/dnssec/ds-texts.ts'
 import { keyFlags, signingAlgorithm } from '../../dns/dnssec/keys.ts'
-import { nameserversOf } from '../domains/nameservers.ts'
+import { nameserversOf } from '../domains/index.ts'
 
 /** A zone that waits for its first DS; public keys are in base64. */
 export type Signal = {

@@ -12,7 +12,7 @@ import {
   textArray,
   timestamptz,
 } from '../../platform/statement.ts'
-import { eventIn, insertEvent } from '../events/statements.ts'
+import { eventIn, insertEvent } from '../events/index.ts'
 import { aliasLines } from './alias-statements.ts'
 import type { Signal } from './signals.ts'
 import { platformSigning, type ServedSigning } from './signature-statements.ts'

@@ -1,8 +1,7 @@
 // Keeps tokens and keys that are narrowed to parts of zones within them.
 import type { Prisma } from '../../generated/client.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Actor } from '../identity/actor.ts'
-import { hasRecord, isWhole, type ZonePart } from '../identity/zone-parts.ts'
+import { type Actor, hasRecord, isWhole, type ZonePart } from '../identity/index.ts'
 
 type Placed = { name: string; type: string }
 

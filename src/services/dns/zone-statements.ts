@@ -12,7 +12,7 @@ import {
   textArray,
   timestamptz,
 } from '../../platform/statement.ts'
-import { eventsIn, insertEventsOf } from '../events/statements.ts'
+import { eventsIn, insertEventsOf } from '../events/index.ts'
 import { ownedZone, ownedZoneIn } from './statements.ts'
 
 const zoneOut = {

@@ -1,9 +1,9 @@
 // Whether a name can be attached, by whom else it was claimed, and which nameservers it therefore gets.
 import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import type { Actor } from '../identity/actor.ts'
-import { hostOf, isWildcard, parentsOf } from '../names/domain-names.ts'
-import { formerlyNamed } from '../projects/names.ts'
+import type { Actor } from '../identity/index.ts'
+import { hostOf, isWildcard, parentsOf } from '../names/index.ts'
+import { formerlyNamed } from '../projects/index.ts'
 import { choosePair, nameserversOf, usualPair } from './nameservers.ts'
 import { readAvailability } from './statements.ts'
 

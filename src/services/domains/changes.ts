@@ -4,11 +4,10 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { type Sound, together } from '../../platform/fields.ts'
 import type { ChangeDomain, CreateDomain } from '../../schemas/domains.ts'
-import { append, eventOf } from '../events/events.ts'
-import type { Actor } from '../identity/actor.ts'
-import { inProjectsOf } from '../identity/visible-projects.ts'
-import { isWildcard, nameInPath, type PlatformNames, readName } from '../names/domain-names.ts'
-import { checkProjectField, findProjectToChange } from '../projects/projects.ts'
+import { append, eventOf } from '../events/index.ts'
+import { type Actor, inProjectsOf } from '../identity/index.ts'
+import { isWildcard, nameInPath, type PlatformNames, readName } from '../names/index.ts'
+import { checkProjectField, findProjectToChange } from '../projects/index.ts'
 import {
   checkDomain,
   createDomain,

@@ -1,7 +1,7 @@
 // The two nameservers of a claim, from the pool: for one name no two accounts, now or ever, get the same two.
 import { randomInt } from 'node:crypto'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { hostOf, parentsOf } from '../names/domain-names.ts'
+import { hostOf, parentsOf } from '../names/index.ts'
 import { adoptDomains, adoptPairs, lockHost, lockPairs, readStrays } from './statements.ts'
 
 /** The claims of other accounts, as pairs in the form of `pairText`; empty text for a pair that is not known. */

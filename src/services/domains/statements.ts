@@ -1,7 +1,7 @@
 // Domains in SQL.
 import { insertJob, jobIn, queueJobs } from '../../jobs/statements.ts'
 import { boolean, int4, int8, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
-import { eventIn, insertEvent } from '../events/statements.ts'
+import { eventIn, insertEvent } from '../events/index.ts'
 
 /**
  * A list whose length PostgreSQL does not look at. By the length it would find a plan for these very values cheaper, and

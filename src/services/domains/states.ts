@@ -2,8 +2,8 @@
 import type { Domain, Prisma } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { append, type EventType } from '../events/events.ts'
-import { hostOf, parentsOf } from '../names/domain-names.ts'
+import { append, type EventType } from '../events/index.ts'
+import { hostOf, parentsOf } from '../names/index.ts'
 import { type CertificateView, type DomainView, type ViewOptions, viewDomain, withNames } from './domains.ts'
 import { checkNamesBelow, checkNamesWithReason, lockHost } from './statements.ts'
 

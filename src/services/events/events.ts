@@ -7,7 +7,7 @@ import { Fault } from '../../platform/errors.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
 import { currentTrace } from '../../platform/tracing.ts'
 import type { Event as EventSchema } from '../../schemas/events.ts'
-import { type Actor, actorName } from '../identity/actor.ts'
+import { type Actor, actorName } from '../identity/index.ts'
 import type { EventType, NewEvent } from './event-types.ts'
 import {
   insertEvents,
@@ -19,8 +19,6 @@ import {
   selectPosition,
   takeNumber,
 } from './statements.ts'
-
-export type { EventType, NewEvent }
 
 /** The event of an actor's own change. */
 export function eventOf(

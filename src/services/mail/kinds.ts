@@ -1,7 +1,7 @@
 // The kinds of mails: how a person's settings call each, who may see what it tells of, and which events it comes from.
 import { mailKindNames } from '../../schemas/mails.ts'
-import type { EventType } from '../events/event-types.ts'
-import type { Scope } from '../identity/actor.ts'
+import type { EventType } from '../events/index.ts'
+import type { Scope } from '../identity/index.ts'
 
 export { mailKindNames }
 

@@ -2,8 +2,8 @@
 // are in no row and no event.
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { hashToken, type Vault } from '../../platform/secrets.ts'
-import { lockAccount } from '../identity/statements.ts'
-import { proofCode } from '../people/address-proofs.ts'
+import { lockAccount } from '../identity/index.ts'
+import { proofCode } from '../people/index.ts'
 import type { MailEvent } from './occasions.ts'
 import { queueSending } from './outbox.ts'
 

@@ -2,9 +2,8 @@
 import type { Account, Membership } from '../../generated/client.ts'
 import { type Db, inTransaction, violation } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Scope } from '../identity/actor.ts'
-import { lockAccount } from '../identity/statements.ts'
-import { insertToken, withNames } from '../tokens/tokens.ts'
+import { lockAccount, type Scope } from '../identity/index.ts'
+import { insertToken, withNames } from '../tokens/index.ts'
 import type { SessionWithUser } from './sessions.ts'
 
 const lifeMs = 10 * 60_000

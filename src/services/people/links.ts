@@ -3,7 +3,7 @@ import type { Account, Invitation, SignInLink, User } from '../../generated/clie
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { hashToken, newSecret } from '../../platform/secrets.ts'
-import { lockAccount } from '../identity/statements.ts'
+import { lockAccount } from '../identity/index.ts'
 import { addMember } from './memberships.ts'
 import type { Role } from './roles.ts'
 import { openSession, type SignIn } from './sessions.ts'

@@ -5,14 +5,18 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { type ChangeMember, roleNames } from '../../schemas/people.ts'
-import { append, eventOf } from '../events/events.ts'
-import { type Actor, allows } from '../identity/actor.ts'
-import { lockAccount } from '../identity/statements.ts'
-import { lockCaller, requireScopes, withRights } from '../tokens/lineage.ts'
-import { narrowDescendants } from '../tokens/narrowing.ts'
-import { endLine } from '../tokens/revocation.ts'
-import { selectAncestors, withdrawInvitations } from '../tokens/statements.ts'
-import { resolveProjects } from '../tokens/tokens.ts'
+import { append, eventOf } from '../events/index.ts'
+import { type Actor, allows, lockAccount } from '../identity/index.ts'
+import {
+  endLine,
+  lockCaller,
+  narrowDescendants,
+  requireScopes,
+  resolveProjects,
+  selectAncestors,
+  withdrawInvitations,
+  withRights,
+} from '../tokens/index.ts'
 import { findMembership, type MemberRow, type MemberView, viewMember, withProjectNames } from './memberships.ts'
 import { type Role, roles, scopesOf } from './roles.ts'
 

@@ -1,9 +1,9 @@
 // What the operator of the machine does by hand: people, their accounts, and a link that signs them in.
 import type { Account, User } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
-import { append, eventOf } from '../events/events.ts'
-import { lockAccount } from '../identity/statements.ts'
-import { narrowDescendants } from '../tokens/narrowing.ts'
+import { append, eventOf } from '../events/index.ts'
+import { lockAccount } from '../identity/index.ts'
+import { narrowDescendants } from '../tokens/index.ts'
 import { createLink } from './links.ts'
 import { addMember, findMembership, viewMember } from './memberships.ts'
 import { type Role, scopesOf } from './roles.ts'

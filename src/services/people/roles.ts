@@ -2,7 +2,7 @@
 
 import { roleNames } from '../../schemas/people.ts'
 import { tokenScopes } from '../../schemas/tokens.ts'
-import type { Scope } from '../identity/actor.ts'
+import type { Scope } from '../identity/index.ts'
 export type Role = (typeof roleNames)[number]
 
 export type RoleRow = {

@@ -4,7 +4,7 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { hashToken, newSecret } from '../../platform/secrets.ts'
-import { append } from '../events/events.ts'
+import { append } from '../events/index.ts'
 import { lockUser } from './sign-in-statements.ts'
 
 const dayMs = 24 * 60 * 60_000

@@ -3,7 +3,7 @@ import type { Session, User } from '../../generated/client.ts'
 import { type Database, type Db, violation } from '../../platform/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import { append } from '../events/events.ts'
+import { append } from '../events/index.ts'
 import { viewMember, withProjectNames } from './memberships.ts'
 import { holdSession } from './sessions.ts'
 

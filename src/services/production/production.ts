@@ -4,9 +4,9 @@ import type { Db } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { ProductionEntry } from '../../schemas/production.ts'
-import { findDeployment } from '../deployments/deployments.ts'
-import type { Actor } from '../identity/actor.ts'
-import { findProject } from '../projects/projects.ts'
+import { findDeployment } from '../deployments/index.ts'
+import type { Actor } from '../identity/index.ts'
+import { findProject } from '../projects/index.ts'
 import { selectWaitedFor } from './statements.ts'
 
 type ProductionView = Static<typeof ProductionEntry>

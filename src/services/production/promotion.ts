@@ -2,11 +2,19 @@
 import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/urls.ts'
-import { type DeploymentView, findDeploymentToChange, viewDeployment } from '../deployments/deployments.ts'
-import { append, eventOf } from '../events/events.ts'
-import { type Actor, actorName } from '../identity/actor.ts'
-import { findBefore, findServed, type MoveReason, noteMove } from '../projects/production-history.ts'
-import { findProjectToChange, type ProjectView, showProject, viewProject } from '../projects/projects.ts'
+import { type DeploymentView, findDeploymentToChange, viewDeployment } from '../deployments/index.ts'
+import { append, eventOf } from '../events/index.ts'
+import { type Actor, actorName } from '../identity/index.ts'
+import {
+  findBefore,
+  findProjectToChange,
+  findServed,
+  type MoveReason,
+  noteMove,
+  type ProjectView,
+  showProject,
+  viewProject,
+} from '../projects/index.ts'
 
 /** `beforeId`: what a rollback from there goes to; default: what serves production until now. */
 type Promotion = { id: string; pin?: boolean | undefined; reason?: MoveReason; beforeId?: string | null }

@@ -1,8 +1,8 @@
 // Edges that follow production: each has a lease, says what it shows, and the last one ends the switch.
 import { type Database, type Db, inTransaction } from '../../platform/database.ts'
 import type { Urls } from '../../platform/urls.ts'
-import { rowOf, viewDeployment, withProject } from '../deployments/deployments.ts'
-import { append } from '../events/events.ts'
+import { rowOf, viewDeployment, withProject } from '../deployments/index.ts'
+import { append } from '../events/index.ts'
 import { noteSwitches, renewEdge, settleSwitches } from './statements.ts'
 
 /** A process with the role edge, by an id of its own and the name of its node. */

@@ -11,8 +11,8 @@ import { placeOf, type Vault } from '../../platform/secrets.ts'
 import { isHostKey, knownHostKeys, newDeployKey } from '../../platform/ssh-keys.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { RepositoryAccess as AccessSchema, PutRepositoryAccess } from '../../schemas/repository-access.ts'
-import { append, eventOf } from '../events/events.ts'
-import type { Actor } from '../identity/actor.ts'
+import { append, eventOf } from '../events/index.ts'
+import type { Actor } from '../identity/index.ts'
 import { findProject, findProjectToChange, viewProject } from './projects.ts'
 
 export type AccessView = Static<typeof AccessSchema>

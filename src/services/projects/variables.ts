@@ -6,8 +6,8 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { PutVariable, Variable as VariableSchema, VariableValues } from '../../schemas/projects.ts'
-import type { Actor } from '../identity/actor.ts'
-import { checkQuota } from '../quotas/quotas.ts'
+import type { Actor } from '../identity/index.ts'
+import { checkQuota } from '../quotas/index.ts'
 import { findProject, findProjectToChange } from './projects.ts'
 
 export type VariableView = Static<typeof VariableSchema>

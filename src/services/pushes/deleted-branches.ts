@@ -4,9 +4,8 @@ import type { Db } from '../../platform/database.ts'
 import { isRefName } from '../../platform/repositories.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { Push, PushResult as PushResultSchema } from '../../schemas/push-hooks.ts'
-import { type ClosedBranch, closeBranch, reopenBranch } from '../deployments/branches.ts'
-import { askTimeoutMs, type PlanOptions } from '../deployments/plans.ts'
-import { openAccess } from '../projects/repository-access.ts'
+import { askTimeoutMs, type ClosedBranch, closeBranch, type PlanOptions, reopenBranch } from '../deployments/index.ts'
+import { openAccess } from '../projects/index.ts'
 
 type PushBody = Static<typeof Push>
 type PushResult = Static<typeof PushResultSchema>

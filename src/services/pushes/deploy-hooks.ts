@@ -14,11 +14,10 @@ import type {
   DeployHook as DeployHookSchema,
   DeployHookWithUrl,
 } from '../../schemas/deploy-hooks.ts'
-import { createDeployment } from '../deployments/deployments.ts'
-import { type PlanOptions, planDeployment } from '../deployments/plans.ts'
-import type { Actor } from '../identity/actor.ts'
-import { findProject, findProjectToChange } from '../projects/projects.ts'
-import { checkQuota } from '../quotas/quotas.ts'
+import { createDeployment, type PlanOptions, planDeployment } from '../deployments/index.ts'
+import type { Actor } from '../identity/index.ts'
+import { findProject, findProjectToChange } from '../projects/index.ts'
+import { checkQuota } from '../quotas/index.ts'
 import { startedDetail } from './deliveries.ts'
 import { logChange, newHookSecret } from './push-hooks.ts'
 import { lockDeployHooks, shareProject } from './statements.ts'

@@ -11,10 +11,10 @@ import type {
   PutCommitStatusTarget,
   PushHookWithSecret as WithSecretSchema,
 } from '../../schemas/push-hooks.ts'
-import { append, eventOf } from '../events/events.ts'
-import type { Actor } from '../identity/actor.ts'
-import { findProject, findProjectToChange, viewProject } from '../projects/projects.ts'
-import { type TargetRules, targetRefusal } from '../webhooks/targets.ts'
+import { append, eventOf } from '../events/index.ts'
+import type { Actor } from '../identity/index.ts'
+import { findProject, findProjectToChange, viewProject } from '../projects/index.ts'
+import { type TargetRules, targetRefusal } from '../webhooks/index.ts'
 import { lockHook } from './statements.ts'
 
 export type PushHookView = Static<typeof PushHookSchema>

@@ -9,14 +9,17 @@ import { repositoryName } from '../../platform/repository-address.ts'
 import { placeOf, type Vault } from '../../platform/secrets.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { Push as PushSchema } from '../../schemas/push-hooks.ts'
-import { reopenBranch } from '../deployments/branches.ts'
-import { createDeployment } from '../deployments/deployments.ts'
-import { askTimeoutMs, type PlanOptions, unreachableWarning } from '../deployments/plans.ts'
-import { supersede } from '../deployments/superseding.ts'
-import { append, eventOf } from '../events/events.ts'
-import type { Actor } from '../identity/actor.ts'
-import { followDefaultBranch, storeDefaultBranch } from '../projects/default-branch.ts'
-import { openAccess } from '../projects/repository-access.ts'
+import {
+  askTimeoutMs,
+  createDeployment,
+  type PlanOptions,
+  reopenBranch,
+  supersede,
+  unreachableWarning,
+} from '../deployments/index.ts'
+import { append, eventOf } from '../events/index.ts'
+import type { Actor } from '../identity/index.ts'
+import { followDefaultBranch, openAccess, storeDefaultBranch } from '../projects/index.ts'
 import { deletesBranch, isBackAgain, takeUndeployed } from './deleted-branches.ts'
 import { type Delivery, findHooked, type PushResult, type Received, startedDetail, takeInTurn } from './deliveries.ts'
 import { newHookSecret } from './push-hooks.ts'

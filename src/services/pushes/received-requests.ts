@@ -3,12 +3,16 @@ import type { Project, PullRequest } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import type { PushCheck } from '../../platform/repositories.ts'
 import { repositoryName } from '../../platform/repository-address.ts'
-import { closeBranch, reopenBranch } from '../deployments/branches.ts'
-import { createDeployment } from '../deployments/deployments.ts'
-import { askTimeoutMs, unreachableWarning } from '../deployments/plans.ts'
-import { supersede } from '../deployments/superseding.ts'
-import type { Actor } from '../identity/actor.ts'
-import { openAccess } from '../projects/repository-access.ts'
+import {
+  askTimeoutMs,
+  closeBranch,
+  createDeployment,
+  reopenBranch,
+  supersede,
+  unreachableWarning,
+} from '../deployments/index.ts'
+import type { Actor } from '../identity/index.ts'
+import { openAccess } from '../projects/index.ts'
 import { effectsOf } from './deleted-branches.ts'
 import { type Delivery, findHooked, type PushResult, type Received, takeInTurn } from './deliveries.ts'
 import { isApproved, makeRoom } from './pull-requests.ts'

@@ -4,8 +4,7 @@ import type { Prisma, Takedown } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { Takedown as TakedownSchema } from '../../schemas/takedowns.ts'
-import type { EventType } from '../events/event-types.ts'
-import { append } from '../events/events.ts'
+import { append, type EventType } from '../events/index.ts'
 
 export type TakedownView = Static<typeof TakedownSchema>
 

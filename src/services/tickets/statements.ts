@@ -2,7 +2,7 @@
 import { byOrder, facetedPage, pageIn } from '../../platform/facet-statements.ts'
 import type { Order } from '../../platform/page.ts'
 import { optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
-import { eventIn, insertEvent } from '../events/statements.ts'
+import { eventIn, insertEvent } from '../events/index.ts'
 
 export const createTicketRows = statement('tickets.create', {
   reason: 'change with its event and job',

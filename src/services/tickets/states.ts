@@ -4,8 +4,8 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import type { ChangeTicketAsSupport } from '../../schemas/operator.ts'
-import { append, type EventType, type NewEvent } from '../events/events.ts'
-import { actorName } from '../identity/actor.ts'
+import { append, type EventType, type NewEvent } from '../events/index.ts'
+import { actorName } from '../identity/index.ts'
 import { lockTicket } from './statements.ts'
 import {
   type Caller,

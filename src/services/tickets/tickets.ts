@@ -16,9 +16,8 @@ import {
   ticketPriorities,
   ticketStatuses,
 } from '../../schemas/tickets.ts'
-import { eventOf } from '../events/events.ts'
-import { eventValues } from '../events/statements.ts'
-import type { Actor } from '../identity/actor.ts'
+import { eventOf, eventValues } from '../events/index.ts'
+import type { Actor } from '../identity/index.ts'
 import { createTicketRows, ticketPage, ticketSearch } from './statements.ts'
 
 type TicketFilter = Pick<Static<typeof TicketQuery>, 'status' | 'priority' | 'search'>

@@ -3,9 +3,7 @@
 import type { Token } from '../../generated/client.ts'
 import type { Db } from '../../platform/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { type Actor, allows, type Scope } from '../identity/actor.ts'
-import { lockAccount } from '../identity/statements.ts'
-import { isCovered, partsIn } from '../identity/zone-parts.ts'
+import { type Actor, allows, isCovered, lockAccount, partsIn, type Scope } from '../identity/index.ts'
 import { selectAncestors } from './statements.ts'
 
 /** Like `readCaller`, with the account locked. Refuse what you can before: the lock is for changes. */

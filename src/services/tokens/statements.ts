@@ -10,8 +10,7 @@ import {
   textArray,
   timestamptz,
 } from '../../platform/statement.ts'
-import type { Scope } from '../identity/actor.ts'
-import type { ZonePart } from '../identity/zone-parts.ts'
+import type { Scope, ZonePart } from '../identity/index.ts'
 
 const zonePartsOut = optional(jsonb<readonly ZonePart[]>())
 

@@ -8,8 +8,7 @@ import type { Db } from '../../platform/database.ts'
 import type { FieldError } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import type { TokenZone } from '../../schemas/tokens.ts'
-import type { Actor } from '../identity/actor.ts'
-import { partsIn, type ZonePart } from '../identity/zone-parts.ts'
+import { type Actor, partsIn, type ZonePart } from '../identity/index.ts'
 
 type ZoneView = Static<typeof TokenZone>
 

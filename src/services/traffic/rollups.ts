@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Database } from '../../platform/database.ts'
 import { randomLabel } from '../../platform/ids.ts'
-import { type RollupStep, rollupSteps } from './columns.ts'
+import type { Counted, Tallies } from '../../platform/tallies.ts'
+import { type RollupStep, rollupSteps } from '../../schemas/traffic-columns.ts'
 import { addDnsTraffic, addTraffic } from './statements.ts'
-import type { Counted, Tallies } from './tallies.ts'
 
 export type Rollups = {
   /** Writes what was counted up to now. Never rejects: what cannot be written is kept. */

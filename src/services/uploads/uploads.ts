@@ -5,9 +5,8 @@ import { type Db, inTransaction } from '../../platform/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { currentTrace } from '../../platform/tracing.ts'
 import type { Upload as UploadSchema } from '../../schemas/uploads.ts'
-import type { Actor } from '../identity/actor.ts'
-import { inProjectsOf } from '../identity/visible-projects.ts'
-import { limitOf, quotaFault } from '../quotas/quotas.ts'
+import { type Actor, inProjectsOf } from '../identity/index.ts'
+import { limitOf, quotaFault } from '../quotas/index.ts'
 import {
   arrive,
   bytesHeld,

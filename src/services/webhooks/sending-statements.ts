@@ -2,7 +2,7 @@
 // lease, when a worker has to look next, and how often the receiver failed in a row.
 import { leaseEnd } from '../../platform/lease.ts'
 import { int4, int4Array, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
-import { horizon } from '../events/statements.ts'
+import { horizon } from '../events/index.ts'
 
 // A receiver that failed this often in a row is only probed, one delivery at a time, until it succeeds.
 export const circuitFailures = 5

@@ -15,9 +15,8 @@ import type {
   Webhook as WebhookSchema,
   WebhookWithSecret as WithSecretSchema,
 } from '../../schemas/webhooks.ts'
-import { matchesType } from '../events/event-types.ts'
-import { append, type EventType } from '../events/events.ts'
-import type { Actor } from '../identity/actor.ts'
+import { append, type EventType, matchesType } from '../events/index.ts'
+import type { Actor } from '../identity/index.ts'
 import { resetSending } from './sending.ts'
 import { lockWebhook } from './statements.ts'
 import { type TargetRules, targetRefusal } from './targets.ts'

@@ -139,7 +139,7 @@ describe('attaching', () => {
   })
 
   test('production refuses the names that only development can use, and edge names wherever the edge is', async () => {
-    const { nameToAttach } = await import('../../../src/services/names/domain-names.ts')
+    const { nameToAttach } = await import('../../../src/services/names/index.ts')
     const edge = { ...api.config.edge, domain: 'berth.app' }
     const production = { ...api.config, production: true, edge, baseUrl: 'https://api.berth.dev' }
     for (const name of [

@@ -1,7 +1,8 @@
 // What was asked of projects and zones, as their owner sees it, and nobody else.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { questionTypes } from '../../../src/schemas/traffic.ts'
+import { dnsColumns, edgeAt, edgeColumns } from '../../../src/schemas/traffic-columns.ts'
 import { noteStoredBytes } from '../../../src/services/accounts/month-usage.ts'
-import { dnsColumns, edgeAt, edgeColumns, questionTypes } from '../../../src/services/traffic/columns.ts'
 import { addDnsTraffic, addTraffic } from '../../../src/services/traffic/statements.ts'
 import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 

@@ -2,7 +2,7 @@
 import type { ClientHttp2Session } from 'node:http2'
 import { expect } from 'vitest'
 import type { Actor } from '../../../src/services/identity/actor.ts'
-import { changeAccount } from '../../../src/services/suspension/suspension.ts'
+import { changeAccount } from '../../../src/services/suspension/index.ts'
 import { createTakedown, endTakedown } from '../../../src/services/takedowns/takedowns.ts'
 import { until } from '../../helpers/until.ts'
 import { ask, type HttpsWorld } from './https-world.ts'

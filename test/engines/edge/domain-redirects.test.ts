@@ -10,7 +10,7 @@ import { closeDatabase, openDatabase } from '../../../src/platform/database.ts'
 import { createSnapshots } from '../../../src/platform/snapshots.ts'
 import { changeDomain } from '../../../src/services/domains/changes.ts'
 import { markUnverified, markVerified } from '../../../src/services/domains/states.ts'
-import { changeAccount } from '../../../src/services/suspension/suspension.ts'
+import { changeAccount } from '../../../src/services/suspension/index.ts'
 import { until } from '../../helpers/until.ts'
 import { ask, type HttpsWorld, startHttpsWorld } from './https-world.ts'
 

@@ -10,7 +10,7 @@ import { createEdge } from '../../../src/engines/edge/server.ts'
 import type { ServerProjects } from '../../../src/engines/edge/server-projects.ts'
 import { type Host, placeAt } from '../../../src/engines/edge/targets.ts'
 import { countAnswer, createTraffic } from '../../../src/engines/edge/traffic.ts'
-import { edgeAt } from '../../../src/services/traffic/columns.ts'
+import { edgeAt } from '../../../src/schemas/traffic-columns.ts'
 import { until } from '../../helpers/until.ts'
 import { ask, type HttpsWorld, startHttpsWorld } from './https-world.ts'
 

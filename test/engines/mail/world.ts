@@ -1,7 +1,7 @@
 // The API, a mail server on loopback, and a worker that sends to it.
 import { createMailHandlers, type MailOptions } from '../../../src/engines/mail/handlers.ts'
 import { type Handlers, startWorker, type Worker } from '../../../src/jobs/worker.ts'
-import { append, type EventType } from '../../../src/services/events/events.ts'
+import { append, type EventType } from '../../../src/services/events/index.ts'
 import { switchMail } from '../../../src/services/mail/outbox.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
 import type { Role } from '../../../src/services/people/roles.ts'

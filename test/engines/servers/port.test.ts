@@ -12,7 +12,7 @@ import { NotReached, ServerUnavailable } from '../../../src/engines/servers/fail
 import type { InstanceTable } from '../../../src/engines/servers/instance-table.ts'
 import { openRunnerPort } from '../../../src/engines/servers/port.ts'
 import { createReach } from '../../../src/engines/servers/reach.ts'
-import type { ServedInstance } from '../../../src/services/instances/instances.ts'
+import type { ServedInstance } from '../../../src/services/instances/index.ts'
 import { makeInternalCa, type NodeCertificate, signNode } from '../../../src/tls/internal-ca.ts'
 import { openLink } from '../../helpers/link.ts'
 import { until } from '../../helpers/until.ts'

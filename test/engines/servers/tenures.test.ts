@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Servers } from '../../../src/engines/servers/servers.ts'
 import { createTenures } from '../../../src/engines/servers/tenures.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
-import type { Duty } from '../../../src/services/instances/instances.ts'
+import type { Duty } from '../../../src/services/instances/index.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'
 

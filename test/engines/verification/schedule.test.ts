@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createVerification } from '../../../src/engines/verification/verification.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { nextSearchAt, searchSchedule } from '../../../src/services/domains/check-schedule.ts'
-import { requeueForgottenChecks } from '../../../src/services/verification/checks.ts'
+import { requeueForgottenChecks } from '../../../src/services/verification/index.ts'
 import { until } from '../../helpers/until.ts'
 import type { Behaviour } from './internet.ts'
 import { poolOfEight, startVerificationWorld, type VerificationWorld } from './world.ts'

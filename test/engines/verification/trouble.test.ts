@@ -3,7 +3,7 @@ import { createVerification } from '../../../src/engines/verification/verificati
 import { LostLease } from '../../../src/platform/lease.ts'
 import { assignDomain } from '../../../src/services/domains/assignment.ts'
 import { markVerified } from '../../../src/services/domains/states.ts'
-import { readClaim, settleCheck } from '../../../src/services/verification/checks.ts'
+import { readClaim, settleCheck } from '../../../src/services/verification/index.ts'
 import { type Behaviour, honest, type Line } from './internet.ts'
 import { startVerificationWorld, type VerificationWorld } from './world.ts'
 

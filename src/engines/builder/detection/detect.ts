@@ -1,5 +1,5 @@
 // Works out how a repository is built and served, from its files alone. What the owner has set goes before all of it.
-import type { Build } from '../../../services/deployments/builds.ts'
+import type { Build } from '../../../services/deployments/index.ts'
 import { type Candidate, outputsOf } from '../output.ts'
 import type { Source } from '../source-tree.ts'
 import { scriptCommandOf } from '../toolchain.ts'

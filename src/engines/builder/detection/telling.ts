@@ -2,7 +2,7 @@
 import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Config } from '../../../config.ts'
-import type { DeploymentView } from '../../../services/deployments/deployments.ts'
+import type { DeploymentView } from '../../../services/deployments/index.ts'
 import { BuildFailure } from '../failure.ts'
 import type { BuildLog } from '../log.ts'
 import type { Recipe } from '../recipe.ts'

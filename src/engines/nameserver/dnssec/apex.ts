@@ -3,7 +3,7 @@ import { cdnskeyDelete, cdsDelete, nsec3ParamRdata } from '../../../dns/dnssec/d
 import { foreignRdata, isEntryPoint } from '../../../dns/dnssec/foreign-keys.ts'
 import { dnskeyRdata, dsRdata } from '../../../dns/dnssec/keys.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
-import type { ServedSigning } from '../../../services/dns/served-zones.ts'
+import type { ServedSigning } from '../../../services/dns/index.ts'
 import type { Rdata } from '../rdata.ts'
 
 const none = Buffer.alloc(0)

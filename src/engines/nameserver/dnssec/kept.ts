@@ -1,5 +1,5 @@
 // Signed zones as they are kept on disk for a start without the database: rows with a part of the signatures each.
-import type { ServedSigning, ServedZoneRow } from '../../../services/dns/served-zones.ts'
+import type { ServedSigning, ServedZoneRow } from '../../../services/dns/index.ts'
 import { entriesOf, packSignatures, type ZoneSigning } from './signing.ts'
 
 /** A row of a kept zone; signatures are in base64. */

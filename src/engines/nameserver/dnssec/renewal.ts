@@ -3,13 +3,13 @@ import type { Logger } from 'pino'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { textName } from '../../../dns/packet/wire-names.ts'
 import type { Database } from '../../../platform/database.ts'
-import { platformIds } from '../../../services/dns/served-zones.ts'
 import {
   type DueSignature,
   dueSignatures,
+  platformIds,
   postponeSignatures,
   settleSignatures,
-} from '../../../services/dns/zone-signatures.ts'
+} from '../../../services/dns/index.ts'
 import type { OutsideAddresses } from '../lookup.ts'
 import { nameOf } from '../transfer/changed-lines.ts'
 import { keyOf, linesOf, RecordsByName } from '../zone-records.ts'

@@ -1,5 +1,5 @@
 // What a version of a zone is signed with, and its signatures as they are kept in memory.
-import type { ServedSigning } from '../../../services/dns/served-zones.ts'
+import type { ServedSigning } from '../../../services/dns/index.ts'
 import { NameMap } from '../name-map.ts'
 import type { SortedTexts } from './sorted-texts.ts'
 

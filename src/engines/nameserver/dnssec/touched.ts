@@ -1,7 +1,6 @@
 // What a change of a signed zone touches: the names that changed and their neighbours in the chain. All others keep their
 // records and their signatures.
-import { challengeType } from '../../../services/dns/served-zones.ts'
-import { generatedNames } from '../../../services/dns/zones.ts'
+import { challengeType, generatedNames } from '../../../services/dns/index.ts'
 import type { OutsideAddresses } from '../lookup.ts'
 import { insideAliases, linesTyped, nameOf } from '../transfer/changed-lines.ts'
 import type { Zone } from '../zone.ts'

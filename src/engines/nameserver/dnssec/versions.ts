@@ -1,6 +1,6 @@
 // Makes signed versions of the zones that were read: none is served before all its signatures are there.
 import { turn } from '../../../platform/pauses.ts'
-import type { ServedSigning } from '../../../services/dns/served-zones.ts'
+import type { ServedSigning } from '../../../services/dns/index.ts'
 import type { OutsideAddresses } from '../lookup.ts'
 import { NameMap } from '../name-map.ts'
 import { signedParts, type Zone } from '../zone.ts'

@@ -1,8 +1,7 @@
 // Lags of secondaries in the database: rows and events of the zones' owners.
 import { textName, wireName } from '../../../dns/packet/wire-names.ts'
 import type { Database } from '../../../platform/database.ts'
-import { beginLag, endLag, forgetLag, knownLags, noteCheck } from '../../../services/dns/secondary-lags.ts'
-import { platformIds } from '../../../services/dns/served-zones.ts'
+import { beginLag, endLag, forgetLag, knownLags, noteCheck, platformIds } from '../../../services/dns/index.ts'
 import type { ZoneTable } from '../zone-table.ts'
 import type { LagStore } from './lag.ts'
 

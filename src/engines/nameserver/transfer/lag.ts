@@ -1,6 +1,6 @@
 // What is known of secondaries that lag, and where it is kept.
 import type { ProbeError } from '../../../dns/soa-probe.ts'
-import type { LagReason } from '../../../services/dns/secondary-lags.ts'
+import type { LagReason } from '../../../services/dns/index.ts'
 
 /** A zone that a secondary does not serve as it is here. */
 export type Lag = { origin: string; secondary: string; served: number | null; reason: LagReason; since: Date }

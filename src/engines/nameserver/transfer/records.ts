@@ -2,7 +2,7 @@
 
 import { nameWithinZone } from '../../../dns/names.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
-import { challengeType } from '../../../services/dns/served-zones.ts'
+import { challengeType } from '../../../services/dns/index.ts'
 import { chainOf, type SignedZone } from '../dnssec/chain.ts'
 import { isSigned, setsIn, signatureRdatas } from '../dnssec/sets.ts'
 import type { Touched } from '../dnssec/signing.ts'

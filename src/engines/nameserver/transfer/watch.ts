@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { listenAddress } from '../../../dns/listen-address.ts'
 import { textName } from '../../../dns/packet/wire-names.ts'
 import { type Probe, probeSoa } from '../../../dns/soa-probe.ts'
-import type { LagReason } from '../../../services/dns/secondary-lags.ts'
+import type { LagReason } from '../../../services/dns/index.ts'
 import { isNewer } from './journal.ts'
 import { inTurn, type LagStore, type LagSummary } from './lag.ts'
 

@@ -6,7 +6,7 @@ import { type KnownEnds, readName } from '../../../dns/packet/wire-names.ts'
 import { parseRdata } from '../../../dns/rdata.ts'
 import { genericValue } from '../../../dns/rdata-generic.ts'
 import { isRecordType, typeInZoneFile } from '../../../dns/type-names.ts'
-import type { Prerequisite, UpdateStep } from '../../../services/dns/update-plans.ts'
+import type { Prerequisite, UpdateStep } from '../../../services/dns/index.ts'
 import { expandedRdata } from './rdata.ts'
 
 /** A fault of the message, by its rcode. */

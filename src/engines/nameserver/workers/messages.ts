@@ -1,5 +1,5 @@
 // Messages between the threads of the nameserver.
-import type { Counted } from '../../../services/traffic/tallies.ts'
+import type { Counted } from '../../../platform/tallies.ts'
 import type { Dnssec } from '../cache.ts'
 import type { GapTable } from '../dnssec/gaps.ts'
 import type { Below } from '../encode.ts'

@@ -1,6 +1,6 @@
 // Messages between the main thread and the thread that works on large zones.
 import { Fault, type FaultCode, type FaultMembers } from '../../../platform/errors.ts'
-import type { Actor } from '../../identity/actor.ts'
+import type { Actor } from '../../identity/index.ts'
 import type { BatchRequest, PlannedBatch } from '../batches.ts'
 import type { Replacement } from '../zone-imports.ts'
 import type { ZoneExport } from '../zones.ts'

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import { type Database, onConnection } from '../../../platform/database.ts'
 import { Fault } from '../../../platform/errors.ts'
-import type { Actor } from '../../identity/actor.ts'
+import type { Actor } from '../../identity/index.ts'
 import { type BatchRequest, type PlannedBatch, refuseOversized, sizeOf } from '../batches.ts'
 import { importInProgress, octetsOf, textOf } from '../zone-files.ts'
 import { importRecords, type Replacement } from '../zone-imports.ts'

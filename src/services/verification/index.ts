@@ -2,26 +2,31 @@
 import { type AnyJob, enqueueAll } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database.ts'
 import type { ValuesOf } from '../../platform/statement.ts'
-import { signingJob } from '../dns/dnssec-checks.ts'
-import type { SigningOptions } from '../dns/dnssec-view.ts'
-import { findServedClaim } from '../dns/statements.ts'
-import { hasEnded, nextRecheckAt, nextSearchAt } from '../domains/check-schedule.ts'
-import { endedReason, sharedText } from '../domains/claim-reasons.ts'
-import type { ViewOptions } from '../domains/domains.ts'
-import { isExclusive, nameserversOf } from '../domains/nameservers.ts'
-import { type checkedDomain, lockCheckedDomain, lockHost, queueForgottenChecks } from '../domains/statements.ts'
+import { findServedClaim, type SigningOptions, signingJob } from '../dns/index.ts'
 import {
+  type checkedDomain,
+  endedReason,
+  hasEnded,
+  isExclusive,
   issueJob,
+  lockCheckedDomain,
+  lockHost,
   type Method,
   markEnded,
   markProved,
   markUnverified,
+  nameserversOf,
+  nextRecheckAt,
+  nextSearchAt,
   type Observed,
+  queueForgottenChecks,
   type Rivals,
   readRivals,
   recordCheck,
-} from '../domains/states.ts'
-import { hostOf, isWildcard, parentsOf } from '../names/domain-names.ts'
+  sharedText,
+  type ViewOptions,
+} from '../domains/index.ts'
+import { hostOf, isWildcard, parentsOf } from '../names/index.ts'
 
 /** A domain as a check reads it, with the other claims that matter for its name. */
 export type Claim = {

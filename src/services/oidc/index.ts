@@ -9,12 +9,10 @@ import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import { type Claims, idOf, issuerRefusal, type ReadToken } from '../../platform/issuer-keys.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { ExchangedToken, OidcTrust as OidcTrustSchema, PutOidcTrust } from '../../schemas/oidc.ts'
-import { append, eventOf } from '../events/events.ts'
-import { type Actor, allows } from '../identity/actor.ts'
-import { withKey } from '../projects/names.ts'
-import { findProject, findProjectToChange, viewProject } from '../projects/projects.ts'
-import { requireScopes } from '../tokens/lineage.ts'
-import { insertToken, viewToken, withNames } from '../tokens/tokens.ts'
+import { append, eventOf } from '../events/index.ts'
+import { type Actor, allows } from '../identity/index.ts'
+import { findProject, findProjectToChange, viewProject, withKey } from '../projects/index.ts'
+import { insertToken, requireScopes, viewToken, withNames } from '../tokens/index.ts'
 
 export type OidcTrustView = Static<typeof OidcTrustSchema>
 type Put = Static<typeof PutOidcTrust>

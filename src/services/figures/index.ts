@@ -1,6 +1,6 @@
 // What an operator watches of the whole platform, as one reading.
 import type { Db } from '../../platform/database.ts'
-import { countNodes } from '../nodes/statements.ts'
+import { countNodes } from '../nodes/index.ts'
 import { selectCertificates, selectQueue } from './statements.ts'
 
 export type QueueFigures = Awaited<ReturnType<typeof selectQueue>>[number]

@@ -1,8 +1,5 @@
 // What is counted, in the order in which engines count it and the tables of rollups have it.
-import { answerCodes, questionTypes } from '../../schemas/traffic.ts'
-
-// The last type stands for all others, so that nobody can make up any number; no zone gives other codes.
-export { answerCodes, questionTypes }
+import { answerCodes, questionTypes } from './traffic.ts'
 
 /** Rollups are kept by minute for two days, and by hour for 13 months. */
 export const rollupSteps = ['minute', 'hour'] as const

@@ -6,7 +6,7 @@ import { Fault } from '../../platform/errors.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Urls } from '../../platform/urls.ts'
 import type { Job } from '../../schemas/jobs.ts'
-import { createDeployment, type DeploymentView, withProject } from '../deployments/deployments.ts'
+import { createDeployment, type DeploymentView, withProject } from '../deployments/index.ts'
 import { copySource, requeueJob } from './statements.ts'
 
 export type FailedJob = Static<typeof Job>

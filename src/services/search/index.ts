@@ -5,13 +5,11 @@ import type { Db } from '../../platform/database.ts'
 import type { PageRequest } from '../../platform/page.ts'
 import type { Urls } from '../../platform/urls.ts'
 import { type SearchQuery, type SearchResults, searchedKinds } from '../../schemas/search.ts'
-import { type DeploymentView, rowOf, viewDeployment, withProject } from '../deployments/deployments.ts'
-import { listDeployments } from '../deployments/list.ts'
-import { type DomainView, listDomains } from '../domains/domains.ts'
-import { type Actor, allows } from '../identity/actor.ts'
-import { inProjectsOf, projectsOf } from '../identity/visible-projects.ts'
-import { listProjects, type ProjectView, viewProject } from '../projects/projects.ts'
-import { asCustomer, listTickets, type TicketView, viewTicket } from '../tickets/tickets.ts'
+import { type DeploymentView, listDeployments, rowOf, viewDeployment, withProject } from '../deployments/index.ts'
+import { type DomainView, listDomains } from '../domains/index.ts'
+import { type Actor, allows, inProjectsOf, projectsOf } from '../identity/index.ts'
+import { listProjects, type ProjectView, viewProject } from '../projects/index.ts'
+import { asCustomer, listTickets, type TicketView, viewTicket } from '../tickets/index.ts'
 
 export type SearchDeps = { db: Db; urls: Urls; config: Pick<Config, 'nameservers'> }
 

@@ -1,0 +1,52 @@
+// Door of deployments, from the queue to retention.
+export { type ClosedBranch, closeBranch, removeClosedBranches, reopenBranch } from './branches.ts'
+export {
+  type Build,
+  factsOf,
+  findBuild,
+  type Network,
+  openVariables,
+  setCommit,
+  setCommitMessage,
+  setDetected,
+} from './builds.ts'
+export { type DueStatus, findDueStatus, recordStatus } from './commit-statuses.ts'
+export { appendLines, lastLinesOf, linesAfter, type NewLogLine, trimRunLines } from './deployment-logs.ts'
+export {
+  createDeployment,
+  type DeploymentPlan,
+  type DeploymentView,
+  deleteDeployment,
+  findDeployment,
+  findDeploymentToChange,
+  getDeployment,
+  rowOf,
+  viewDeployment,
+  withProject,
+} from './deployments.ts'
+export { type EdgeHostRow, readEdgeHosts, readTouchedEdgeHosts } from './hosts.ts'
+export { listDeployments } from './list.ts'
+export { describeMissingRef } from './missing-refs.ts'
+export { askTimeoutMs, checkDeployment, type PlanOptions, planDeployment, unreachableWarning } from './plans.ts'
+export { announceWaiting, describeStart, exceededMinutes, noticeableMs, startBuild } from './queue.ts'
+export { isUploaded, planRedeployment } from './redeployments.ts'
+export { forgetOldLines, removeOldDeployments } from './retention.ts'
+export { forgetRuntimeLines, runtimeLinesAfter } from './runtime-logs.ts'
+export { shareDeployment } from './shares.ts'
+export { readUploaded, type UploadedFile } from './sources.ts'
+export {
+  cancelBuildsOf,
+  cancelDeployment,
+  type Failure,
+  finishDeployment,
+  initialState,
+  isFinished,
+  type Outcome,
+  suspended,
+  type Told,
+  terminalStates,
+  transitions,
+} from './states.ts'
+export { countBytes, findProjects, findServed, findToBuild, findUncounted, whileNoBackup } from './stored-files.ts'
+export { supersede, supersedeBy } from './superseding.ts'
+export { createPlanned, endUnfinished, planArchive, planUploaded, type UploadPlan } from './uploaded.ts'

@@ -1,0 +1,5 @@
+// Door of who acts, and what they may touch.
+export { type Actor, actorName, allows, changesTokens, rightsOf, type Scope } from './actor.ts'
+export { lockAccount } from './statements.ts'
+export { inProjectsOf, projectsOf } from './visible-projects.ts'
+export { hasRecord, isCovered, isWhole, partsIn, withinParts, type ZonePart, type ZoneParts } from './zone-parts.ts'

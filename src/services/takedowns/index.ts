@@ -1,0 +1,5 @@
+// Door of takedowns: which names nobody may see, and until when.
+export { endMootTakedowns } from './ending.ts'
+export { isTakenDown } from './names.ts'
+export { findNotice, readTakenDownHosts } from './standing.ts'
+export { checkTakedown, createTakedown, endTakedown, getTakedown, listTakedowns } from './takedowns.ts'
