@@ -8,6 +8,7 @@ import type { Vault } from '../../platform/secrets.ts'
 import type { Snapshots } from '../../platform/snapshots.ts'
 import { type Challenges, challengeFolder, createChallenges } from '../../tls/challenges.ts'
 import { type CertificateStore, createCertificateStore } from '../../tls/store.ts'
+import { pathOf } from './host-header.ts'
 import { createHttpsServer, type HttpsOptions, type HttpsServer } from './https.ts'
 import type { Host } from './targets.ts'
 
@@ -35,8 +36,6 @@ export type Encryption = {
   answers: HttpsServer['answers']
   close(drainMs: number): Promise<void>
 }
-
-export const isEncrypted = (request: IncomingMessage) => (request.socket as TLSSocket).encrypted === true
 
 /** One year, as HSTS preload lists require; without subdomains, which may be hosted elsewhere. */
 export const strictTransport = 'max-age=31536000'
@@ -85,11 +84,6 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
     answers: server.answers,
     close,
   }
-}
-
-/** Path and query as a header may have them: Node's parser accepts bytes above ASCII. */
-export function pathOf(url: string): string {
-  return url.startsWith('/') ? url.replace(/[^\x21-\x7e]/g, encodeURIComponent) : '/'
 }
 
 /** Returns the size of the body in bytes, as `sendPage` does. */

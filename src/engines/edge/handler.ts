@@ -8,16 +8,8 @@ import { StoreUnavailable } from '../../platform/artifacts.ts'
 import type { DrainSignal } from '../../platform/draining.ts'
 import { endWithLastWords } from '../../platform/last-words.ts'
 import { edgeAt } from '../../schemas/traffic-columns.ts'
-import {
-  type Encryption,
-  isEncrypted,
-  pathOf,
-  sendChallenge,
-  sendRedirect,
-  sendToHttps,
-  strictTransport,
-} from './encryption.ts'
-import { destinationOf, hasOneHost } from './host-header.ts'
+import { type Encryption, sendChallenge, sendRedirect, sendToHttps, strictTransport } from './encryption.ts'
+import { destinationOf, hasOneHost, isEncrypted, pathOf } from './host-header.ts'
 import type { EdgeMetrics } from './metrics.ts'
 import { sendUnknownHost } from './pages.ts'
 import type { Previews } from './previews.ts'

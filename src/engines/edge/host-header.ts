@@ -1,5 +1,6 @@
 // The host and the path of a request, the host normalized for look-up.
 import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
 
 /** Lower case, without port and last dot; null if it cannot be a host. Addresses in brackets are kept as they are. */
 export function hostName(text: string): string | null {
@@ -47,3 +48,10 @@ export function hasOneHost({ rawHeaders }: IncomingMessage): boolean {
   }
   return count === 1
 }
+
+/** Path and query as a header may have them: Node's parser accepts bytes above ASCII. */
+export function pathOf(url: string): string {
+  return url.startsWith('/') ? url.replace(/[^\x21-\x7e]/g, encodeURIComponent) : '/'
+}
+
+export const isEncrypted = (request: IncomingMessage) => (request.socket as TLSSocket).encrypted === true

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { isNamedByContent } from './caching.ts'
 import { cookiesOf } from './cookies.ts'
-import { isEncrypted } from './encryption.ts'
+import { isEncrypted } from './host-header.ts'
 import { both, privately } from './private-answers.ts'
 import type { Adjust, EdgeResponse } from './responses.ts'
 import type { Snapshot } from './snapshot.ts'

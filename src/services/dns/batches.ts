@@ -8,14 +8,21 @@ import { newId } from '../../platform/ids.ts'
 import { JsonText } from '../../platform/statement.ts'
 import { type DnsBatch, type DnsBatchResult, highestBatchSize } from '../../schemas/dns-records.ts'
 import type { Actor } from '../identity/index.ts'
-import { findZone, findZoneToChange, type RecordRow, viewCreated, viewRecord, type Zone } from './dns-records.ts'
+import {
+  findZone,
+  findZoneToChange,
+  openZone,
+  type RecordRow,
+  viewCreated,
+  viewRecord,
+  type Zone,
+} from './dns-records.ts'
 import { type Placement, placementOf } from './placement.ts'
 import { type Changes, isEmpty, isSameRecord, rowsToWrite, touched, writeChanges, writeRows } from './record-changes.ts'
 import { countSets, overfullSet, type RecordLimits, recordsAllowed } from './record-limits.ts'
 import { draftErrors, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
 import { mayTouch, requireRecords } from './within-parts.ts'
 import { selectRecordsById } from './zone-statements.ts'
-import { openZone } from './zones.ts'
 
 type Batch = Static<typeof DnsBatch>
 

@@ -25,7 +25,7 @@ import {
 } from './record-rules.ts'
 import { createRecordRows, listRecordRows, lockZone } from './statements.ts'
 import { mayTouch, recordsWithin, requireRecords, seesZone } from './within-parts.ts'
-import { selectZoneToChange } from './zone-statements.ts'
+import { selectZone, selectZoneToChange } from './zone-statements.ts'
 
 export type DnsRecordView = Static<typeof DnsRecordSchema>
 
@@ -61,6 +61,18 @@ export function zoneInPath(path: string): string {
   if (isWildcard(name))
     throw new Fault('not_found', `${name} has no zone of its own; its records are in the zone of its parent.`)
   return name
+}
+
+/** With the number of its records, of the same moment as its serial. */
+export type OpenedZone = Zone & { readonly records: number }
+
+/** The zone of a path, if it is the actor's; to change it, it is locked. */
+export async function openZone(db: Db, actor: Actor, path: string, toChange = false): Promise<OpenedZone> {
+  const { accountId, projectIds } = actor
+  const zone = zoneInPath(path)
+  const [found] = await (toChange ? selectZoneToChange : selectZone)(db, { zone, accountId, projectIds })
+  if (!found || !seesZone(actor, found.id)) throw new Fault('not_found', `There is no domain ${zone}.`)
+  return found
 }
 
 export async function findZone(db: Db, actor: Actor, path: string): Promise<Zone> {

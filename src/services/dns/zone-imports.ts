@@ -8,14 +8,14 @@ import type { ZoneImport } from '../../schemas/zones.ts'
 import { eventOf, numbered } from '../events/index.ts'
 import type { Actor } from '../identity/index.ts'
 import { quotaFault } from '../quotas/index.ts'
-import type { RecordRow, Zone } from './dns-records.ts'
+import { openZone, type RecordRow, type Zone } from './dns-records.ts'
 import { recordsAllowed, setRefusal } from './record-limits.ts'
 import { insertRecordRows } from './statements.ts'
 import { requireWholeZone } from './within-parts.ts'
 import { type Difference, diffZone, type PlannedFile, planFile, viewImport } from './zone-plans.ts'
 import { allowFollowing } from './zone-primary-statements.ts'
 import { deleteRecordRows, growSerialWithEvents, updateRecordRows } from './zone-statements.ts'
-import { type ExportOptions, openZone, type Pace, readWholeZone, readZoneAtOnce, zoneEtag } from './zones.ts'
+import { type ExportOptions, type Pace, readWholeZone, readZoneAtOnce, zoneEtag } from './zones.ts'
 
 /** How a zone is replaced: `ifMatch` names the version that is (the header), `options` is what versions depend on. */
 export type Replacement = {

@@ -4,13 +4,12 @@ import { isIPv6 } from 'node:net'
 import type { Config } from '../../config.ts'
 import { writeZoneFile } from '../../dns/zone-file-writer.ts'
 import { type Db, transactionOn } from '../../platform/database.ts'
-import { Fault } from '../../platform/errors.ts'
 import { version } from '../../platform/version.ts'
 import { nameserversOf } from '../domains/index.ts'
 import type { Actor } from '../identity/index.ts'
-import { type RecordRow, type Zone, zoneInPath } from './dns-records.ts'
-import { requireWholeZone, seesZone } from './within-parts.ts'
-import { selectRecordPage, selectZone, selectZoneToChange } from './zone-statements.ts'
+import { openZone, type RecordRow, type Zone } from './dns-records.ts'
+import { requireWholeZone } from './within-parts.ts'
+import { selectRecordPage } from './zone-statements.ts'
 
 // Secondaries are told of every change until they have it, so the timers only matter when something is broken. The minimum
 // is how long resolvers remember that a name does not exist: a record that was just made should not wait for long.
@@ -58,18 +57,6 @@ export type Pace = (locked?: 'locked') => Promise<void>
 
 // Some 20 ms of the database and of the reader.
 const recordsInAPage = 2_000
-
-/** With the number of its records, of the same moment as its serial. */
-export type OpenedZone = Zone & { readonly records: number }
-
-/** The zone of a path, if it is the actor's; to change it, it is locked. */
-export async function openZone(db: Db, actor: Actor, path: string, toChange = false): Promise<OpenedZone> {
-  const { accountId, projectIds } = actor
-  const zone = zoneInPath(path)
-  const [found] = await (toChange ? selectZoneToChange : selectZone)(db, { zone, accountId, projectIds })
-  if (!found || !seesZone(actor, found.id)) throw new Fault('not_found', `There is no domain ${zone}.`)
-  return found
-}
 
 /** All records of a zone; within a transaction, from one moment. */
 export async function readWholeZone(connection: Db, zone: Zone, pace: Pace): Promise<RecordRow[]> {
