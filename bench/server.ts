@@ -1,7 +1,7 @@
 // The platform under test, in a process of its own: the composition root of production with the roles in BENCH_ROLES.
 import cluster from 'node:cluster'
 import { loadConfig } from '../src/config.ts'
-import { serveWorker } from '../src/roles/cluster/worker.ts'
+import { serveWorker } from '../src/roles/cluster-worker.ts'
 import { type Role, run } from '../src/roles/run.ts'
 import { answerParent, usage } from './children.ts'
 

@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { migrate } from '../prisma/migrate.ts'
-import { closeDatabase, openDatabase } from '../src/platform/database.ts'
+import { closeDatabase, openDatabase } from '../src/platform/database/database.ts'
 import { newId } from '../src/platform/ids.ts'
 import { readUsage } from '../src/services/accounts/usage.ts'
 import { adoptNameservers } from '../src/services/domains/nameservers.ts'

@@ -1,5 +1,5 @@
 // What is driven: the planned endpoints and two reads, with requests that never ask for the same new name twice.
-import { encodeCursor } from '../../src/platform/page.ts'
+import { encodeCursor } from '../../src/platform/database/page.ts'
 
 export type Sent = { method: string; path: string; body?: string }
 

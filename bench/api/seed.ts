@@ -7,7 +7,7 @@ import type pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { newId } from '../../src/platform/ids.ts'
-import { hashToken, newToken } from '../../src/platform/secrets.ts'
+import { hashToken, newToken } from '../../src/platform/secrets/secrets.ts'
 import { withClient } from '../database.ts'
 import { bigZone, type Endpoint } from './endpoints.ts'
 

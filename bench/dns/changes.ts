@@ -1,7 +1,7 @@
 // From the commit of a new record to its first answer, on every listener, while records are written at a steady rate.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { rcodes } from '../../src/dns/packet/numbers.ts'
-import { closeDatabase, openDatabase } from '../../src/platform/database.ts'
+import { closeDatabase, openDatabase } from '../../src/platform/database/database.ts'
 import { createRecord } from '../../src/services/dns/index.ts'
 import type { Actor } from '../../src/services/identity/index.ts'
 import type { Bench } from '../group.ts'

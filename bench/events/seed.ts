@@ -3,7 +3,7 @@ import pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import { newId } from '../../src/platform/ids.ts'
-import { createVault, hashToken, newToken, placeOf } from '../../src/platform/secrets.ts'
+import { createVault, hashToken, newToken, placeOf } from '../../src/platform/secrets/secrets.ts'
 
 export type Seeded = { url: string; client: pg.Client; tokens: string[] }
 

@@ -1,5 +1,5 @@
 // What a customer uploads: rules that every request is compared with, and archives.
-import { tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
+import { tarEnd, tarHeader, tarPadding } from '../../src/platform/files/tar.ts'
 import type { Send, Surface } from './surface.ts'
 import { exchange, head, repeat } from './wire.ts'
 

@@ -1,7 +1,7 @@
 // A database with one large account and many small ones, filled by set. What is filtered for is rare, and old: the worst
 // case of a list that reads on until it has found a page.
 import type pg from 'pg'
-import { hashToken, newToken } from '../../src/platform/secrets.ts'
+import { hashToken, newToken } from '../../src/platform/secrets/secrets.ts'
 
 /** Rows of the large account; the small ones have a quarter as many together. */
 export type Sizes = {

@@ -1,6 +1,6 @@
 // Certificates for every domain of an installation, as the platform keeps them: chain in PEM, key sealed.
 import pg from 'pg'
-import { createVault, placeOf } from '../../src/platform/secrets.ts'
+import { createVault, placeOf } from '../../src/platform/secrets/secrets.ts'
 import { createAuthority, type Issued } from '../../test/tls/authority.ts'
 import { domainHost } from '../edge/seed.ts'
 

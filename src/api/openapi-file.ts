@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { loadConfig } from '../config.ts'
 import { buildApp } from './app.ts'
 import type { Deps } from './http/deps.ts'
-import { yamlOf } from './http/openapi.ts'
+import { yamlOf } from './http/openapi/openapi.ts'
 
 export async function renderOpenApi(): Promise<string> {
   const deps = { config: loadConfig({}), log: pino({ level: 'silent' }) } as Deps

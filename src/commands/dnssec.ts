@@ -1,8 +1,8 @@
 // `berth dnssec`: signs the platform's own zone, and prints the DS record that belongs at its registrar.
 import type { Config } from '../config.ts'
-import { createVault } from '../platform/secrets.ts'
-import { readSecretsKey } from '../roles/first-start.ts'
-import { openStorage } from '../roles/storage.ts'
+import { createVault } from '../platform/secrets/secrets.ts'
+import { readSecretsKey } from '../roles/opening/first-start.ts'
+import { openStorage } from '../roles/opening/storage.ts'
 import { platformDs, signPlatformZone, unsignPlatformZone } from '../services/dns/index.ts'
 
 export async function dnssec(config: Config, verb: 'on' | 'off' | undefined): Promise<void> {

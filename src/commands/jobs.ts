@@ -1,9 +1,9 @@
 // `berth jobs list|retry|discard`: jobs that were given up.
 import type { Config } from '../config.ts'
-import type { Database } from '../platform/database.ts'
+import type { Database } from '../platform/database/database.ts'
 import { Fault } from '../platform/errors.ts'
-import { createUrls } from '../platform/urls.ts'
-import { openStorage } from '../roles/storage.ts'
+import { createUrls } from '../platform/http/urls.ts'
+import { openStorage } from '../roles/opening/storage.ts'
 import { discardFailedJob, type FailedJob, listFailedJobs, retryFailedJob } from '../services/jobs/index.ts'
 import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'

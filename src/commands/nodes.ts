@@ -1,6 +1,6 @@
 // `berth nodes`, `berth drain <node>`, `berth undrain <node>`: the processes of the installation.
 import type { Config } from '../config.ts'
-import { openStorage } from '../roles/storage.ts'
+import { openStorage } from '../roles/opening/storage.ts'
 import { allNodes, drainNodes, type NodeView } from '../services/nodes/index.ts'
 import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'

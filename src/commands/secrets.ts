@@ -1,8 +1,8 @@
 // `berth secrets`: re-seals what is stored after SECRETS_KEY was replaced, and tells which keys are still needed.
 import type { Config } from '../config.ts'
-import { createVault } from '../platform/secrets.ts'
-import { readSecretsKey } from '../roles/first-start.ts'
-import { openStorage } from '../roles/storage.ts'
+import { createVault } from '../platform/secrets/secrets.ts'
+import { readSecretsKey } from '../roles/opening/first-start.ts'
+import { openStorage } from '../roles/opening/storage.ts'
 import { admitKey, type ColumnRotation, countSealed, isComplete, rotateSecrets } from '../services/secrets/index.ts'
 import { UsageError } from './usage-error.ts'
 

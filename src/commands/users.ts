@@ -1,8 +1,8 @@
 // `berth users`: a link that signs a person in, and who is there.
 import { Value } from '@sinclair/typebox/value'
 import type { Config } from '../config.ts'
-import type { Database } from '../platform/database.ts'
-import { openStorage } from '../roles/storage.ts'
+import type { Database } from '../platform/database/database.ts'
+import { openStorage } from '../roles/opening/storage.ts'
 import { Email } from '../schemas/people.ts'
 import { findPerson, listPeople, NotProved, provideLink, type Role, roles, setupUrl } from '../services/people/index.ts'
 import { table } from './table.ts'

@@ -1,5 +1,5 @@
 // The clock of this machine, held against that of the database: what is due, over or old is told by it.
-import type { Db } from '../platform/database.ts'
+import type { Db } from '../platform/database/database.ts'
 import { readNow } from './statements.ts'
 
 const mostAstrayMs = 10 * 60_000

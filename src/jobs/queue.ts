@@ -2,8 +2,8 @@
 // It is our own table and not pg-boss, so that a job is part of the statement that makes the change. pg-boss needs a
 // separate statement and so an interactive transaction (1,100/s against 4,700 measured).
 import { deleteInBatches } from '../platform/batches.ts'
-import type { Db } from '../platform/database.ts'
-import { currentTrace } from '../platform/tracing.ts'
+import type { Db } from '../platform/database/database.ts'
+import { currentTrace } from '../platform/observe/tracing.ts'
 import type { JobKind } from './kinds.ts'
 import { jobValues, type NewJob, queueJob, queueJobList } from './statements.ts'
 

@@ -1,8 +1,8 @@
 // SQL of jobs: the part by which other statements queue jobs, and the lease of a worker on a job.
 
-import { isFree, leaseEnd, leaseMs } from '../platform/lease.ts'
-import { boolean, int4, int8, jsonb, optional, statement, text, timestamptz } from '../platform/statement.ts'
-import { currentTrace } from '../platform/tracing.ts'
+import { isFree, leaseEnd, leaseMs } from '../platform/database/lease.ts'
+import { boolean, int4, int8, jsonb, optional, statement, text, timestamptz } from '../platform/database/statement.ts'
+import { currentTrace } from '../platform/observe/tracing.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 
 /** Parameters of `insertJob`, for the statement that it is part of. */

@@ -1,6 +1,6 @@
 // Periodic tasks in SQL: the lease of the process that runs one, and when it is due next.
-import { isFree, leaseEnd } from '../platform/lease.ts'
-import { int4, statement, text, timestamptz } from '../platform/statement.ts'
+import { isFree, leaseEnd } from '../platform/database/lease.ts'
+import { int4, statement, text, timestamptz } from '../platform/database/statement.ts'
 
 const heldIn = { name: text(), worker: text() }
 

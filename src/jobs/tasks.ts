@@ -3,10 +3,10 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
-import type { Database } from '../platform/database.ts'
-import type { Pausable } from '../platform/draining.ts'
+import type { Database } from '../platform/database/database.ts'
+import { holdLease } from '../platform/database/lease.ts'
 import { randomLabel } from '../platform/ids.ts'
-import { holdLease } from '../platform/lease.ts'
+import type { Pausable } from '../platform/observe/draining.ts'
 import { requireRightClock } from './clock.ts'
 import { endTask, renewTask, takeTask } from './task-statements.ts'
 

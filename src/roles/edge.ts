@@ -1,10 +1,10 @@
 // The edge role: serves deployments by host name over HTTP and HTTPS.
 import { createEdge, openSwitches } from '../engines/edge/index.ts'
 import { openBalancer, type Runner } from '../engines/servers/index.ts'
-import { ownNames } from '../platform/own-names.ts'
+import { ownNames } from '../platform/http/own-names.ts'
 import { readYielded } from '../services/projects/index.ts'
-import type { Closing } from './closing.ts'
-import type { Shared } from './shared.ts'
+import type { Closing } from './opening/closing.ts'
+import type { Shared } from './opening/shared.ts'
 
 /** `runner` is the one of this process, whose instances need no network. */
 export async function openEdge(shared: Shared, node: string, runner: Runner | null, closing: Closing): Promise<void> {

@@ -2,7 +2,7 @@
 import { Counter } from 'prom-client'
 import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
-import type { Database } from '../platform/database.ts'
+import type { Database } from '../platform/database/database.ts'
 import { noteStoredBytes } from '../services/accounts/index.ts'
 import { forgetOldRuns, requeueForgottenCrons } from '../services/crons/index.ts'
 import {
@@ -31,8 +31,8 @@ import { forgetOldTraffic } from '../services/traffic/index.ts'
 import { forgetOldUploads } from '../services/uploads/index.ts'
 import { requeueForgottenChecks } from '../services/verification/index.ts'
 import { pruneDeliveries, pruneSurplus } from '../services/webhooks/index.ts'
-import type { Closing } from './closing.ts'
-import type { Shared } from './shared.ts'
+import type { Closing } from './opening/closing.ts'
+import type { Shared } from './opening/shared.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs

@@ -1,10 +1,10 @@
 // Metrics that belong to no engine: the process itself, its connections, and the queue and certificates of the platform.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { jobKinds } from '../jobs/kinds.ts'
-import { type Database, poolUsage } from '../platform/database.ts'
-import { type KeptFigureOptions, keptFigure } from '../platform/kept-figure.ts'
-import type { Notifications } from '../platform/notifications.ts'
-import type { Vault } from '../platform/secrets.ts'
+import { type Database, poolUsage } from '../platform/database/database.ts'
+import type { Notifications } from '../platform/database/notifications.ts'
+import { type KeptFigureOptions, keptFigure } from '../platform/observe/kept-figure.ts'
+import type { Vault } from '../platform/secrets/secrets.ts'
 import { version } from '../platform/version.ts'
 import { type QueueFigures, readFigures } from '../services/figures/index.ts'
 

@@ -2,8 +2,8 @@
 import { availableParallelism } from 'node:os'
 import { createLagStore, createNameserver, createTransfers } from '../engines/nameserver/index.ts'
 import { noteKeyUse } from '../services/dns/index.ts'
-import type { Closing } from './closing.ts'
-import type { Shared } from './shared.ts'
+import type { Closing } from './opening/closing.ts'
+import type { Shared } from './opening/shared.ts'
 
 /** `alone`: without other roles in this process. */
 export async function openNameserver(shared: Shared, closing: Closing, alone: boolean): Promise<void> {

@@ -1,11 +1,11 @@
 // What worker and runner need to run untrusted code: one sandbox for both, if they share a process.
 import { join } from 'node:path'
 import { ConfigError } from '../config.ts'
-import { askPackageRegistry } from '../sandbox/hosts.ts'
-import { openPrograms, type Programs } from '../sandbox/programs.ts'
+import { askPackageRegistry } from '../sandbox/network/hosts.ts'
+import { openPrograms, type Programs } from '../sandbox/programs/programs.ts'
 import { createSandbox, type Sandbox, SandboxError } from '../sandbox/sandbox.ts'
-import type { Closing } from './closing.ts'
-import type { Shared } from './shared.ts'
+import type { Closing } from './opening/closing.ts'
+import type { Shared } from './opening/shared.ts'
 
 export type Sandboxed = { sandbox: Sandbox; packageRegistry: Promise<string>; programs: Programs }
 

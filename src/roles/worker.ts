@@ -13,15 +13,15 @@ import { createPurgeHandler, createStorage } from '../engines/storage/index.ts'
 import { createVerification } from '../engines/verification/index.ts'
 import type { Taking } from '../jobs/taking.ts'
 import { type Handlers, startWorker } from '../jobs/worker.ts'
-import { pauseWhile } from '../platform/draining.ts'
+import { pauseWhile } from '../platform/observe/draining.ts'
 import { createZoneWork } from '../services/dns/index.ts'
 import { continueLog } from '../services/events/index.ts'
 import { switchMail } from '../services/mail/index.ts'
-import type { Closing } from './closing.ts'
 import { openHousekeeping } from './housekeeping.ts'
 import { observePlatform } from './metrics.ts'
+import type { Closing } from './opening/closing.ts'
+import type { Shared } from './opening/shared.ts'
 import type { Sandboxed } from './sandbox.ts'
-import type { Shared } from './shared.ts'
 
 export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Promise<void> {
   const { config, db, notifications, health, log, registry, draining, load } = deps

@@ -5,19 +5,25 @@ import { once } from 'node:events'
 import { access, chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startCleanup } from './cleanup.ts'
-import { type Network, type Sandbox, SandboxError, type SandboxedCommand, type SandboxedProcess } from './command.ts'
-import { openControlGroups } from './control-groups.ts'
-import { inheritedDescriptors } from './descriptors.ts'
-import { duIn } from './disk.ts'
-import { FORWARDER } from './forwarder.ts'
-import { openLoopback } from './loopback.ts'
 import { BOOT_ID, ETC, hidingMounts, idleStat, NOTHING, STAT, systemMounts } from './mounts.ts'
+import { openLoopback } from './network/loopback.ts'
 import type { SandboxOptions } from './options.ts'
+import { startCleanup } from './processes/cleanup.ts'
+import {
+  type Network,
+  type Sandbox,
+  SandboxError,
+  type SandboxedCommand,
+  type SandboxedProcess,
+} from './processes/command.ts'
+import { openControlGroups } from './processes/control-groups.ts'
+import { inheritedDescriptors } from './processes/descriptors.ts'
+import { duIn } from './processes/disk.ts'
+import { FORWARDER } from './processes/forwarder.ts'
+import { find, findNamespaceTools, findTools } from './programs/tools.ts'
 import { deviceRemedy, remedyOf } from './remedy.ts'
 import { type Host, runInBubblewrap } from './run.ts'
 import { seccompFilter } from './seccomp.ts'
-import { find, findNamespaceTools, findTools } from './tools.ts'
 
 // Not root, so that a command that escapes has no rights; not `nobody`, which other programs use. Debian and systemd
 // leave this id unused, and it is below 65536, where the ids of most containers end. The helpers of a sandbox's

@@ -1,9 +1,9 @@
 // Starts bubblewrap so that limits, user and mounts are in place before anything untrusted runs.
 import type { ChildProcess } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
-import { feed, type Stdio, spawnClean } from './descriptors.ts'
-import { PLAN_FD } from './forwarder.ts'
 import type { MountPlan } from './mounts.ts'
+import { feed, type Stdio, spawnClean } from './processes/descriptors.ts'
+import { PLAN_FD } from './processes/forwarder.ts'
 
 export type Launch = {
   bwrap: string

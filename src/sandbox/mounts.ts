@@ -1,8 +1,8 @@
 // What a sandbox sees of the file system, as arguments of bubblewrap.
 import { lstat, readlink, stat } from 'node:fs/promises'
 import { isAbsolute, join, normalize, resolve } from 'node:path'
-import { SandboxError, type SandboxedCommand } from './command.ts'
-import type { Tools } from './tools.ts'
+import { SandboxError, type SandboxedCommand } from './processes/command.ts'
+import type { Tools } from './programs/tools.ts'
 
 export const BUILD = '/build'
 export const HOME = '/home/build'

@@ -5,12 +5,19 @@ import { constants } from 'node:os'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { onAbort } from '../platform/abort.ts'
-import { type Exit, GRACE_MS, SandboxError, type SandboxedCommand, SandboxLost, type StopReason } from './command.ts'
-import type { ControlGroup } from './control-groups.ts'
-import type { DiskWatch } from './disk.ts'
 import type { Launched } from './launcher.ts'
-import { hear } from './listening.ts'
-import { watchMemory } from './memory.ts'
+import {
+  type Exit,
+  GRACE_MS,
+  SandboxError,
+  type SandboxedCommand,
+  SandboxLost,
+  type StopReason,
+} from './processes/command.ts'
+import type { ControlGroup } from './processes/control-groups.ts'
+import type { DiskWatch } from './processes/disk.ts'
+import { hear } from './processes/listening.ts'
+import { watchMemory } from './processes/memory.ts'
 
 /** Stops the sandbox when required; resolves when its last process is gone. */
 export async function outcome(

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Contained, type Containment, type Place, signal } from './containment.ts'
-import { find } from './tools.ts'
+import { type Contained, type Containment, type Place, signal } from './processes/containment.ts'
+import { find } from './programs/tools.ts'
 
 const SYSTEM_PATH = '/usr/sbin:/usr/bin:/sbin:/bin'
 const STARTED_FD = 3

@@ -2,6 +2,14 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
+import { type Launched, launch } from './launcher.ts'
+import { etcFiles, HOME, planMounts, UID } from './mounts.ts'
+import { connectTo } from './network/connect.ts'
+import { openListener } from './network/listener.ts'
+import type { Loopback } from './network/loopback.ts'
+import { type NetworkHost, startNetwork } from './network/network.ts'
+import { certificateEnvironment } from './network/proxy-environment.ts'
+import { outcome } from './outcome.ts'
 import {
   type Connect,
   DEFAULT_PORT,
@@ -9,19 +17,11 @@ import {
   SandboxError,
   type SandboxedCommand,
   type SandboxedProcess,
-} from './command.ts'
-import { connectTo } from './connect.ts'
-import type { ControlGroups } from './control-groups.ts'
-import { type Du, watchDisk } from './disk.ts'
-import { type ForwarderPlan, PROXY_PORT } from './forwarder.ts'
-import { type Launched, launch } from './launcher.ts'
-import { openListener } from './listener.ts'
-import type { Loopback } from './loopback.ts'
-import { etcFiles, HOME, planMounts, UID } from './mounts.ts'
-import { type NetworkHost, startNetwork } from './network.ts'
-import { outcome } from './outcome.ts'
-import { certificateEnvironment } from './proxy-environment.ts'
-import type { Tools } from './tools.ts'
+} from './processes/command.ts'
+import type { ControlGroups } from './processes/control-groups.ts'
+import { type Du, watchDisk } from './processes/disk.ts'
+import { type ForwarderPlan, PROXY_PORT } from './processes/forwarder.ts'
+import type { Tools } from './programs/tools.ts'
 
 export type Host = NetworkHost & {
   bwrap: string

@@ -1,11 +1,11 @@
 // Runs untrusted commands: picks the driver that works on this machine.
 import { openBubblewrap } from './bubblewrap.ts'
-import { type Sandbox, SandboxError } from './command.ts'
 import type { SandboxOptions } from './options.ts'
+import { type Sandbox, SandboxError } from './processes/command.ts'
 import { openUnprotected } from './unprotected.ts'
 
-export * from './command.ts'
 export type { SandboxOptions } from './options.ts'
+export * from './processes/command.ts'
 
 /** `auto` uses bubblewrap if a test command runs in it; otherwise none, with the cause as a warning. */
 export async function createSandbox(mode: 'auto' | 'bubblewrap' | 'none', options: SandboxOptions): Promise<Sandbox> {

@@ -7,6 +7,12 @@ import { delimiter, dirname, join, resolve } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { onAbort } from '../platform/abort.ts'
+import { BUILD, relative } from './mounts.ts'
+import { connectTo } from './network/connect.ts'
+import { certificateEnvironment } from './network/proxy-environment.ts'
+import type { SandboxOptions } from './options.ts'
+import { exit } from './outcome.ts'
+import { openPidNamespaces } from './pid-namespace.ts'
 import {
   type Exit,
   GRACE_MS,
@@ -14,18 +20,12 @@ import {
   SandboxError,
   type SandboxedCommand,
   type SandboxedProcess,
-} from './command.ts'
-import { connectTo } from './connect.ts'
-import type { Containment } from './containment.ts'
-import { feed } from './descriptors.ts'
-import { watchDisk } from './disk.ts'
-import { hear } from './listening.ts'
-import { openMarkers } from './marker.ts'
-import { BUILD, relative } from './mounts.ts'
-import type { SandboxOptions } from './options.ts'
-import { exit } from './outcome.ts'
-import { openPidNamespaces } from './pid-namespace.ts'
-import { certificateEnvironment } from './proxy-environment.ts'
+} from './processes/command.ts'
+import type { Containment } from './processes/containment.ts'
+import { feed } from './processes/descriptors.ts'
+import { watchDisk } from './processes/disk.ts'
+import { hear } from './processes/listening.ts'
+import { openMarkers } from './processes/marker.ts'
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 // By then all tracked processes have ended; only an escaped one could keep the output open.

@@ -1,6 +1,6 @@
 // Projects and their build-time variables.
 import { Type } from '@sinclair/typebox'
-import { repositoryPattern } from '../platform/repository-address.ts'
+import { repositoryPattern } from '../platform/git/repository-address.ts'
 import {
   AnyOf,
   Body,

@@ -1,6 +1,6 @@
 // The access of a project to a private repository: a deploy key or a token.
 import { Type } from '@sinclair/typebox'
-import { hostKeyPattern } from '../platform/ssh-keys.ts'
+import { hostKeyPattern } from '../platform/git/ssh-keys.ts'
 import { Body, Choice, Nullable, Timestamp } from './common.ts'
 
 export const accessKinds = ['deploy_key', 'token'] as const

@@ -1,8 +1,8 @@
 // The pending http-01 challenges by token: there are few, and each exists for seconds.
 import type { Logger } from 'pino'
-import type { Database } from '../platform/database.ts'
-import { follow } from '../platform/mirror.ts'
-import type { Notifications } from '../platform/notifications.ts'
+import type { Database } from '../platform/database/database.ts'
+import { follow } from '../platform/database/mirror.ts'
+import type { Notifications } from '../platform/database/notifications.ts'
 import { readHttpChallenges } from '../services/certificates/index.ts'
 
 export type Challenges = {

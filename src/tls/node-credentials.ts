@@ -1,9 +1,9 @@
 // The certificate of this process towards edges and runners: signed at the start, and again before it ends.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Database } from '../platform/database.ts'
-import type { Vault } from '../platform/secrets.ts'
-import type { Snapshots } from '../platform/snapshots.ts'
+import type { Database } from '../platform/database/database.ts'
+import type { Vault } from '../platform/secrets/secrets.ts'
+import type { Snapshots } from '../platform/database/snapshots.ts'
 import { type InternalCa, openInternalCas } from '../services/internal-ca/index.ts'
 import { makeInternalCa, type NodeCertificate, type NodeRole, nodeCertificateMs, signNode } from './internal-ca.ts'
 

@@ -2,7 +2,7 @@
 import { request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
-import { tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
+import { tarEnd, tarHeader, tarPadding } from '../../src/platform/files/tar.ts'
 import { sharedApi } from '../helpers/api.ts'
 
 const api = await sharedApi()

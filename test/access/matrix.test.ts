@@ -1,6 +1,6 @@
 // Who may do what: every operation of the document, with every kind of token that must not pass, and one that must.
 import { afterAll, describe, expect, test } from 'vitest'
-import { newToken } from '../../src/platform/secrets.ts'
+import { newToken } from '../../src/platform/secrets/secrets.ts'
 import { tokenScopes } from '../../src/schemas/tokens.ts'
 import type { Scope } from '../../src/services/identity/actor.ts'
 import { roles } from '../../src/services/people/roles.ts'

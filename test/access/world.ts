@@ -1,11 +1,11 @@
 // Real resources for the parameters of a path and valid bodies for the operations, made through the API itself.
 
 import { createHash } from 'node:crypto'
+import { tarEnd, tarHeader, tarPadding } from '../../src/platform/files/tar.ts'
 import { newId } from '../../src/platform/ids.ts'
-import { tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
-import { createZoneKey } from '../../src/services/dns/zone-keys.ts'
+import { createZoneKey } from '../../src/services/dns/dnssec/zone-keys.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
 import { createUser } from '../../src/services/people/users.ts'
 import { lineOfCron, writeCrons } from '../../src/services/projects/crons.ts'

@@ -1,7 +1,7 @@
 // The person's own page: a password, one-time passwords, passkeys, mails, and the proof of the address.
 import * as OTPAuth from 'otpauth'
 import { expect, test } from 'vitest'
-import { proofCode } from '../../src/services/people/address-proofs.ts'
+import { proofCode } from '../../src/services/people/sign-in/address-proofs.ts'
 import { until } from '../helpers/until.ts'
 import { addDevice, button, describeConsole, show, violations } from './browser.ts'
 import { hostile as markup } from './screens.ts'

@@ -2,11 +2,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hostTarget, relativeName } from '../../src/dns/names.ts'
-import { parseRdata } from '../../src/dns/rdata.ts'
+import { parseRdata } from '../../src/dns/rdata/rdata.ts'
+import { svcbParams } from '../../src/dns/rdata/svcb.ts'
+import { txtStrings } from '../../src/dns/rdata/txt.ts'
 import { recordTypes } from '../../src/dns/record-types.ts'
-import { svcbParams } from '../../src/dns/svcb.ts'
-import { txtStrings } from '../../src/dns/txt.ts'
-import { readZoneFile } from '../../src/dns/zone-file-reader.ts'
+import { readZoneFile } from '../../src/dns/zone-files/zone-file-reader.ts'
 import { anyCharacter } from '../helpers/characters.ts'
 import { valuesToTry } from '../helpers/seed.ts'
 import { counted, takesLinearSteps } from '../helpers/steps/steps.ts'
@@ -14,8 +14,10 @@ import { zone } from './zone-arbitraries.ts'
 
 const counting = {
   ...(await counted<typeof import('../../src/dns/names.ts')>('src/dns/names.ts')),
-  ...(await counted<typeof import('../../src/dns/rdata.ts')>('src/dns/rdata.ts')),
-  ...(await counted<typeof import('../../src/dns/zone-file-reader.ts')>('src/dns/zone-file-reader.ts')),
+  ...(await counted<typeof import('../../src/dns/rdata/rdata.ts')>('src/dns/rdata/rdata.ts')),
+  ...(await counted<typeof import('../../src/dns/zone-files/zone-file-reader.ts')>(
+    'src/dns/zone-files/zone-file-reader.ts',
+  )),
 }
 
 const fragments = fc.constantFrom(

@@ -1,7 +1,7 @@
 // Record values: what each type accepts, its canonical text, and what it refuses.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseRdata } from '../../src/dns/rdata.ts'
+import { parseRdata } from '../../src/dns/rdata/rdata.ts'
 import { policyOf, type RecordType, recordTypes } from '../../src/dns/record-types.ts'
 import { typedValues, zone } from './zone-arbitraries.ts'
 

@@ -1,7 +1,7 @@
 // SVCB and HTTPS values (RFC 9460): parameters, their order and their rules.
 import { describe, expect, it } from 'vitest'
-import { parseRdata } from '../../src/dns/rdata.ts'
-import { svcbParams } from '../../src/dns/svcb.ts'
+import { parseRdata } from '../../src/dns/rdata/rdata.ts'
+import { svcbParams } from '../../src/dns/rdata/svcb.ts'
 
 const zone = 'example.com'
 const https = (value: string) => parseRdata('HTTPS', value, zone)

@@ -1,7 +1,7 @@
 // TXT values: one text without quotes, strings with them, split for the wire.
 import { describe, expect, it } from 'vitest'
-import { parseRdata } from '../../src/dns/rdata.ts'
-import { txtStrings } from '../../src/dns/txt.ts'
+import { parseRdata } from '../../src/dns/rdata/rdata.ts'
+import { txtStrings } from '../../src/dns/rdata/txt.ts'
 
 const zone = 'example.com'
 const txt = (value: string) => parseRdata('TXT', value, zone)

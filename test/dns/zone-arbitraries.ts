@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { conflictsWithin, pointsAtItself } from '../../src/dns/conflicts.ts'
 import { relativeName } from '../../src/dns/names.ts'
-import { parseRdata } from '../../src/dns/rdata.ts'
+import { parseRdata } from '../../src/dns/rdata/rdata.ts'
 import type { NamedType, RecordType } from '../../src/dns/record-types.ts'
-import type { WritableRecord } from '../../src/dns/zone-file-writer.ts'
+import type { WritableRecord } from '../../src/dns/zone-files/zone-file-writer.ts'
 import { anyCharacter } from '../helpers/characters.ts'
 
 export const zone = 'example.com'

@@ -1,7 +1,7 @@
 // Zone files as other services write them, and files that are not UTF-8.
 import { describe, expect, it } from 'vitest'
-import { readZoneFile } from '../../src/dns/zone-file-reader.ts'
-import { decodeZoneFile } from '../../src/dns/zone-file-text.ts'
+import { readZoneFile } from '../../src/dns/zone-files/zone-file-reader.ts'
+import { decodeZoneFile } from '../../src/dns/zone-files/zone-file-text.ts'
 
 const zone = 'example.com'
 

@@ -1,6 +1,6 @@
 // The zone-file reader: what it reports beside the records, which the oracle cannot tell.
 import { describe, expect, it } from 'vitest'
-import { readZoneFile, readZoneFileInSteps } from '../../src/dns/zone-file-reader.ts'
+import { readZoneFile, readZoneFileInSteps } from '../../src/dns/zone-files/zone-file-reader.ts'
 
 const zone = 'example.com'
 const read = (text: string) => readZoneFile(text, zone)

@@ -1,8 +1,8 @@
 // The zone-file writer: order, layout, and comments that stay comments.
 import { describe, expect, it } from 'vitest'
 import { rrsetTtl } from '../../src/dns/ttl.ts'
-import { readZoneFile } from '../../src/dns/zone-file-reader.ts'
-import { type WritableRecord, writeZoneFile } from '../../src/dns/zone-file-writer.ts'
+import { readZoneFile } from '../../src/dns/zone-files/zone-file-reader.ts'
+import { type WritableRecord, writeZoneFile } from '../../src/dns/zone-files/zone-file-writer.ts'
 
 const soa = {
   mname: 'ns1.berth.example',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadConfig, variableNames } from '../../src/config.ts'
 import { quotaNames, quotas, quotaVariable } from '../../src/schemas/quotas.ts'
-import { platformZones } from '../../src/services/dns/platform-zones.ts'
+import { platformZones } from '../../src/services/dns/zones/platform-zones.ts'
 import { readEnvFile } from '../image/compose.ts'
 import { blocksOf, root } from './blocks.ts'
 

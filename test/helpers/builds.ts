@@ -1,6 +1,6 @@
 // Deployments of several accounts without their repositories: what the queue of builds is tested with.
 import { takeBuild } from '../../src/jobs/statements.ts'
-import type { Db } from '../../src/platform/database.ts'
+import type { Db } from '../../src/platform/database/database.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
 import type { Actor } from '../../src/services/identity/actor.ts'
 import type { TestApi } from './api.ts'

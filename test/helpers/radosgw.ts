@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { AwsClient } from 'aws4fetch'
-import type { BucketOptions } from '../../src/platform/bucket/client.ts'
+import type { BucketOptions } from '../../src/platform/artifacts/bucket/client.ts'
 import { freePort } from './ports.ts'
 import { until } from './until.ts'
 

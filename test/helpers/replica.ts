@@ -1,7 +1,7 @@
 // Another API server on the database of a first one, sharing its limits, as another process or machine would.
 import { type App, buildApp } from '../../src/api/app.ts'
-import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
-import { listen } from '../../src/platform/notifications.ts'
+import { closeDatabase, type Database, openDatabase } from '../../src/platform/database/database.ts'
+import { listen } from '../../src/platform/database/notifications.ts'
 import { openLimits, type SharedLimits } from '../../src/services/limits/limits.ts'
 import { createTokenDirectory } from '../../src/services/tokens/directory.ts'
 import type { TestApi } from './api.ts'

@@ -3,7 +3,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import type { BucketOptions } from '../../src/platform/bucket/client.ts'
+import type { BucketOptions } from '../../src/platform/artifacts/bucket/client.ts'
 
 export type StoredObject = { body: Buffer; sha256: string | undefined; modifiedMs: number }
 

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { askPackageRegistry } from '../../src/sandbox/hosts.ts'
-import { openPrograms, type Programs } from '../../src/sandbox/programs.ts'
+import { askPackageRegistry } from '../../src/sandbox/network/hosts.ts'
+import { openPrograms, type Programs } from '../../src/sandbox/programs/programs.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/sandbox.ts'
 
 type Mode = Parameters<typeof createSandbox>[0]

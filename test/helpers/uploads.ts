@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TarEntry, tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
+import { type TarEntry, tarEnd, tarHeader, tarPadding } from '../../src/platform/files/tar.ts'
 import type { TestApi } from './api.ts'
 
 export type Files = Record<string, string | Buffer>

@@ -1,6 +1,6 @@
 // Cursors that are not ours, and doubled or unknown parameters: a list refuses them and tells why.
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { encodeCursor } from '../../src/platform/page.ts'
+import { encodeCursor } from '../../src/platform/database/page.ts'
 import type { Operation } from '../access/operations.ts'
 import { startHarness } from './harness.ts'
 

@@ -18,7 +18,7 @@ import {
 import type { Order } from '../../bench/hostile/sender.ts'
 import { surfaces } from '../../bench/hostile/shapes.ts'
 import type { Target } from '../../bench/hostile/surface.ts'
-import { createConnectionShares } from '../../src/platform/connection-shares.ts'
+import { createConnectionShares } from '../../src/platform/database/connection-shares.ts'
 import { quotas } from '../../src/schemas/quotas.ts'
 import type { CertificateStore } from '../../src/tls/store.ts'
 import { counted, stepsOf } from '../helpers/steps/steps.ts'
@@ -27,14 +27,17 @@ import { createAuthority } from '../tls/authority.ts'
 const bytes = 32 << 10
 const most = 10
 
-const { createOutput } = await counted<typeof import('../../src/engines/servers/output.ts')>(
-  'src/engines/servers/output.ts',
+const { createOutput } = await counted<typeof import('../../src/engines/servers/instance/output.ts')>(
+  'src/engines/servers/instance/output.ts',
 )
-const { readZoneFileInSteps } =
-  await counted<typeof import('../../src/dns/zone-file-reader.ts')>('src/dns/zone-file-reader.ts')
+const { readZoneFileInSteps } = await counted<typeof import('../../src/dns/zone-files/zone-file-reader.ts')>(
+  'src/dns/zone-files/zone-file-reader.ts',
+)
 const { decodeQuery, emptyQuery } =
   await counted<typeof import('../../src/dns/packet/query.ts')>('src/dns/packet/query.ts')
-const { parseJson } = await counted<typeof import('../../src/platform/json-pieces.ts')>('src/platform/json-pieces.ts')
+const { parseJson } = await counted<typeof import('../../src/platform/http/json-pieces.ts')>(
+  'src/platform/http/json-pieces.ts',
+)
 
 function ofPayloads<Payload>(what: string, payloads: Payloads<Payload>, parse: (payload: Payload) => unknown): void {
   describe(what, async () => {
@@ -70,14 +73,15 @@ ofPayloads('a body of JSON', documents, (text) =>
 
 // What Node's own parsers hand over is counted in servers, and sent from another process, whose steps don't count.
 const { startLiar } = await counted<typeof import('../engines/servers/liars.ts')>('test/engines/servers/liars.ts')
-const { CountedRequest } = await counted<typeof import('../../src/platform/request-intake.ts')>(
-  'src/platform/request-intake.ts',
+const { CountedRequest } = await counted<typeof import('../../src/platform/http/request-intake.ts')>(
+  'src/platform/http/request-intake.ts',
 )
-const { Http1Response } = await counted<typeof import('../../src/engines/edge/responses.ts')>(
-  'src/engines/edge/responses.ts',
+const { Http1Response } = await counted<typeof import('../../src/engines/edge/answer/responses.ts')>(
+  'src/engines/edge/answer/responses.ts',
 )
-const { createHttpsServer } =
-  await counted<typeof import('../../src/engines/edge/https.ts')>('src/engines/edge/https.ts')
+const { createHttpsServer } = await counted<typeof import('../../src/engines/edge/serve/https.ts')>(
+  'src/engines/edge/serve/https.ts',
+)
 
 describe('over the network', () => {
   const host = 'server.test'

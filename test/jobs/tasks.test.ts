@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { Registry } from 'prom-client'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../../src/jobs/tasks.ts'
-import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
+import { closeDatabase, type Database, openDatabase } from '../../src/platform/database/database.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'
 

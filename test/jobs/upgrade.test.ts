@@ -3,7 +3,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { migrate } from '../../prisma/migrate.ts'
 import { takeBuild } from '../../src/jobs/statements.ts'
-import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
+import { closeDatabase, type Database, openDatabase } from '../../src/platform/database/database.ts'
 import { queuePositions } from '../../src/services/deployments/queue.ts'
 import { postgresUrl } from '../helpers/database.ts'
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createArtifacts, type LocalArtifacts } from '../../src/platform/local-artifacts.ts'
+import { createArtifacts, type LocalArtifacts } from '../../src/platform/artifacts/local-artifacts.ts'
 
 let directory: string
 let artifacts: LocalArtifacts

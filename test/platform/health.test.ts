@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { Registry } from 'prom-client'
 import { expect, test, vi } from 'vitest'
-import { createHealth } from '../../src/platform/health.ts'
-import { serveMetrics } from '../../src/platform/metrics.ts'
+import { createHealth } from '../../src/platform/observe/health.ts'
+import { serveMetrics } from '../../src/platform/observe/metrics.ts'
 
 test('is ok while all checks are, and names each that is not', async () => {
   const health = createHealth(['api'])

@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
-import { createReach } from '../../src/platform/checked-lookup.ts'
-import { createIssuerKeys, issuerRefusal } from '../../src/platform/issuer-keys.ts'
+import { createReach } from '../../src/platform/http/checked-lookup.ts'
+import { createIssuerKeys, issuerRefusal } from '../../src/platform/secrets/issuer-keys.ts'
 
 test.each([
   ['switches protocols', 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: odd\r\n\r\n'],

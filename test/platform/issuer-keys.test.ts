@@ -3,8 +3,8 @@ import { createPrivateKey, generateKeyPairSync, type JsonWebKey, type KeyObject,
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createReach } from '../../src/platform/checked-lookup.ts'
-import { createIssuerKeys, idOf, readToken } from '../../src/platform/issuer-keys.ts'
+import { createReach } from '../../src/platform/http/checked-lookup.ts'
+import { createIssuerKeys, idOf, readToken } from '../../src/platform/secrets/issuer-keys.ts'
 
 const pair = () => generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
 const own = pair()

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { parseInPieces, RepeatedKey } from '../../src/platform/json-pieces.ts'
+import { parseInPieces, RepeatedKey } from '../../src/platform/http/json-pieces.ts'
 import { counted, stepsOf } from '../helpers/steps/steps.ts'
 
-type JsonPieces = typeof import('../../src/platform/json-pieces.ts')
-const counting = await counted<JsonPieces>('src/platform/json-pieces.ts')
+type JsonPieces = typeof import('../../src/platform/http/json-pieces.ts')
+const counting = await counted<JsonPieces>('src/platform/http/json-pieces.ts')
 
 const parse = (text: string) => parseInPieces(Buffer.from(text), (piece) => JSON.parse(piece.toString()))
 

@@ -5,7 +5,7 @@ import { mkdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { makeKeyFolder, sweepKeyFolders } from '../../src/platform/key-folders.ts'
+import { makeKeyFolder, sweepKeyFolders } from '../../src/platform/files/key-folders.ts'
 
 async function folderOf(pid: number, ageMs = 0): Promise<string> {
   const path = join(tmpdir(), `berth-ssh-${pid}-${Math.random().toString(36).slice(2, 8)}`)

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { endWithLastWords } from '../../src/platform/last-words.ts'
+import { endWithLastWords } from '../../src/platform/http/last-words.ts'
 
 test('a client that reads the last words and never closes its side is disconnected', async () => {
   const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1')

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { createLineCleaner, longestLine } from '../../src/platform/log-lines.ts'
+import { createLineCleaner, longestLine } from '../../src/platform/observe/log-lines.ts'
 import { counted, takesLinearSteps } from '../helpers/steps/steps.ts'
 
-type LogLines = typeof import('../../src/platform/log-lines.ts')
-const counting = await counted<LogLines>('src/platform/log-lines.ts')
+type LogLines = typeof import('../../src/platform/observe/log-lines.ts')
+const counting = await counted<LogLines>('src/platform/observe/log-lines.ts')
 
 test('escapes of a terminal, what it would overwrite and NUL are removed', () => {
   const clean = createLineCleaner([])

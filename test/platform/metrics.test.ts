@@ -2,8 +2,8 @@ import { Agent, get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
-import { createHealth } from '../../src/platform/health.ts'
-import { serveMetrics } from '../../src/platform/metrics.ts'
+import { createHealth } from '../../src/platform/observe/health.ts'
+import { serveMetrics } from '../../src/platform/observe/metrics.ts'
 
 test('a client that asks without a pause does not keep the listener from ending', async () => {
   const asked = Promise.withResolvers<void>()

@@ -1,8 +1,8 @@
 // What is kept in memory beside the database: one name that cannot be read leaves all others as current as ever.
 import { pino } from 'pino'
 import { afterEach, test } from 'vitest'
-import { type Following, follow } from '../../src/platform/mirror.ts'
-import type { Notifications } from '../../src/platform/notifications.ts'
+import { type Following, follow } from '../../src/platform/database/mirror.ts'
+import type { Notifications } from '../../src/platform/database/notifications.ts'
 import { until } from '../helpers/until.ts'
 
 let following: Following | undefined

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ownNames } from '../../src/platform/own-names.ts'
+import { ownNames } from '../../src/platform/http/own-names.ts'
 
 const hostsOf = (domain: string, baseUrl: string, ...nameservers: string[]) =>
   [...ownNames({ baseUrl, nameservers, edge: { domain } }).hosts].sort()

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { createQuieting } from '../../src/platform/quiet-log.ts'
+import { createQuieting } from '../../src/platform/observe/quiet-log.ts'
 
 function startLog() {
   const clock = { ms: 0 }

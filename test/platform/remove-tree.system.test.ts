@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { removeTree } from '../../src/platform/remove-tree.ts'
+import { removeTree } from '../../src/platform/files/remove-tree.ts'
 
 const run = promisify(execFile)
 
@@ -74,7 +74,7 @@ test('directories that are closed to their owner go, also without root, and link
   for (const path of ['a/closed/inner', 'a/closed', 'a']) await chmod(join(tree, path), 0o000)
   await chmod(canary, 0o500)
   const script = `
-    const { removeTree } = await import(${JSON.stringify(new URL('../../src/platform/remove-tree.ts', import.meta.url).href)})
+    const { removeTree } = await import(${JSON.stringify(new URL('../../src/platform/files/remove-tree.ts', import.meta.url).href)})
     if (process.getuid() === 0) process.setuid(${nobody})
     await removeTree(${JSON.stringify(tree)})`
   await run(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script])

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createRepositories, type Repositories } from '../../src/platform/repositories.ts'
+import { createRepositories, type Repositories } from '../../src/platform/git/repositories.ts'
 import { type GitHost, startGitHost } from '../helpers/git-host.ts'
 import { commitTo, createRepository } from '../helpers/repository.ts'
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { refusalIn } from '../../src/platform/git-remote.ts'
+import { refusalIn } from '../../src/platform/git/git-remote.ts'
 import {
   addressRefusal,
   originOf,
@@ -12,8 +12,8 @@ import {
   repositoryName,
   repositoryPattern,
   urlOfAddress,
-} from '../../src/platform/repository-address.ts'
-import { hostKeysIn, isHostKey, knownHostKeys, newDeployKey } from '../../src/platform/ssh-keys.ts'
+} from '../../src/platform/git/repository-address.ts'
+import { hostKeysIn, isHostKey, knownHostKeys, newDeployKey } from '../../src/platform/git/ssh-keys.ts'
 import { hasSshd } from '../helpers/sshd.ts'
 
 const open = { production: true, webhookAllowPrivate: false }

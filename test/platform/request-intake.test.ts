@@ -2,7 +2,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { boundRequests, CountedRequest } from '../../src/platform/request-intake.ts'
+import { boundRequests, CountedRequest } from '../../src/platform/http/request-intake.ts'
 import { until } from '../helpers/until.ts'
 
 /** The most calls in one turn of the event loop. */

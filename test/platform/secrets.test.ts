@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createVault, keyIdOf, placeOf } from '../../src/platform/secrets.ts'
+import { createVault, keyIdOf, placeOf } from '../../src/platform/secrets/secrets.ts'
 import { sealUnbound } from '../helpers/unbound.ts'
 
 const [key, old, other] = [1, 2, 3].map((byte) => Buffer.alloc(32, byte)) as [Buffer, Buffer, Buffer]

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo, Server } from 'node:net'
 import { createServer as createEncrypted } from 'node:tls'
 import { afterEach, expect, test } from 'vitest'
-import { createSelfRequest } from '../../src/platform/self-request.ts'
+import { createSelfRequest } from '../../src/platform/http/self-request.ts'
 
 const servers: Server[] = []
 afterEach(async () => {

@@ -6,9 +6,9 @@ import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { writeSealed } from '../../src/platform/sealed-file.ts'
-import { createVault } from '../../src/platform/secrets.ts'
-import { createSnapshots, type SnapshotsOptions, snapshotReadiness } from '../../src/platform/snapshots.ts'
+import { createSnapshots, type SnapshotsOptions, snapshotReadiness } from '../../src/platform/database/snapshots.ts'
+import { writeSealed } from '../../src/platform/files/sealed-file.ts'
+import { createVault } from '../../src/platform/secrets/secrets.ts'
 import { until } from '../helpers/until.ts'
 
 const key = Buffer.alloc(32, 1)

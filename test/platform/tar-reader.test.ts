@@ -1,12 +1,12 @@
 // Archives as programs write them, and as long and as costly as somebody could make them.
 import { expect, it } from 'vitest'
-import { BadArchive } from '../../src/platform/tar.ts'
-import { plainName } from '../../src/platform/tar-reader.ts'
+import { BadArchive } from '../../src/platform/files/tar.ts'
+import { plainName } from '../../src/platform/files/tar-reader.ts'
 import { counted, takesLinearSteps } from '../helpers/steps/steps.ts'
 import { file, flagged, pathsOf, record } from './tars.ts'
 
-type TarReader = typeof import('../../src/platform/tar-reader.ts')
-const counting = await counted<TarReader>('src/platform/tar-reader.ts')
+type TarReader = typeof import('../../src/platform/files/tar-reader.ts')
+const counting = await counted<TarReader>('src/platform/files/tar-reader.ts')
 
 it('leaves out what programs write around a name, and nothing else', () => {
   expect(['./a', '././/a/', 'a///', './', '.', '/', '/a', 'a/./b', '../a', './/', ''].map(plainName)).toEqual([

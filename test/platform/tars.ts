@@ -1,7 +1,7 @@
 // Archives of the headers that a test wants, and what the reader finds in them.
-import { ByteReader } from '../../src/platform/byte-reader.ts'
-import { tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
-import { readArchive } from '../../src/platform/tar-reader.ts'
+import { ByteReader } from '../../src/platform/files/byte-reader.ts'
+import { tarEnd, tarHeader, tarPadding } from '../../src/platform/files/tar.ts'
+import { readArchive } from '../../src/platform/files/tar-reader.ts'
 
 export const file = tarHeader({ kind: 'file', path: 'short', mode: 0o644, size: 0 })
 

@@ -1,7 +1,7 @@
 // What a person at a terminal sees: short lines, and one that says what is being done, which no line runs into.
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { openTerminal } from '../../src/platform/terminal.ts'
+import { openTerminal } from '../../src/platform/observe/terminal.ts'
 
 function open(options: { isTTY?: boolean; colour?: boolean } = {}) {
   const { isTTY = true, colour = false } = options

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createUrls } from '../../src/platform/urls.ts'
+import { createUrls } from '../../src/platform/http/urls.ts'
 
 const baseUrl = 'https://api.example.com'
 const nameservers = ['ns1.example.net', 'ns2.example.net']

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { createSchema } from '../../src/roles/schema.ts'
+import { createSchema } from '../../src/roles/opening/schema.ts'
 import { postgresUrl } from '../helpers/database.ts'
 
 test('a server that applies migrations says how many and how long it took, and is silent if there are none', async () => {

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { openControlGroups } from '../../src/sandbox/control-groups.ts'
+import { openControlGroups } from '../../src/sandbox/processes/control-groups.ts'
 import { cleanUp, directory } from './sandboxes.ts'
 
 afterAll(cleanUp)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { egressRules, leadsInward, readBoundary, readTarget } from '../../src/sandbox/addresses.ts'
+import { egressRules, leadsInward, readBoundary, readTarget } from '../../src/sandbox/network/addresses.ts'
 import { bubblewrap, bubblewrapTest, cleanUp, limits, run } from './sandboxes.ts'
 
 let server: Server

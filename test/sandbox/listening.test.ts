@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { afterEach, expect, test, vi } from 'vitest'
-import { hear } from '../../src/sandbox/listening.ts'
+import { hear } from '../../src/sandbox/processes/listening.ts'
 
 afterEach(() => void vi.useRealTimers())
 

@@ -1,7 +1,7 @@
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
-import { find } from '../../src/sandbox/tools.ts'
+import { find } from '../../src/sandbox/programs/tools.ts'
 import { required, networkTest as test } from './outside.ts'
 import { cleanUp, directory, internet as network, openSandbox, run, searchPath } from './sandboxes.ts'
 import { openWorld, texts, told, type World } from './world.ts'

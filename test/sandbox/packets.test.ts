@@ -2,9 +2,16 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import { encodeQuery, isAnswerTo, rcodeOf } from '../../src/dns/packet/message.ts'
 import { rcodes } from '../../src/dns/packet/numbers.ts'
-import { readBoundary } from '../../src/sandbox/addresses.ts'
-import { addressesIn, addressQuestion, type Question, readQuestion, reply, screen } from '../../src/sandbox/packets.ts'
-import { readServers } from '../../src/sandbox/upstream.ts'
+import { readBoundary } from '../../src/sandbox/network/addresses.ts'
+import {
+  addressesIn,
+  addressQuestion,
+  type Question,
+  readQuestion,
+  reply,
+  screen,
+} from '../../src/sandbox/network/packets.ts'
+import { readServers } from '../../src/sandbox/network/upstream.ts'
 import { seededRandom } from '../helpers/seed.ts'
 import { answerPacket, type Entry, questionPacket } from './dns.ts'
 

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { createGzip } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { tarEnd, tarHeader, tarPadding } from '../../src/platform/tar.ts'
-import { openPrograms, type Programs } from '../../src/sandbox/programs.ts'
+import { tarEnd, tarHeader, tarPadding } from '../../src/platform/files/tar.ts'
+import { openPrograms, type Programs } from '../../src/sandbox/programs/programs.ts'
 import { sharedSandbox } from '../helpers/sandbox.ts'
 
 vi.setConfig({ testTimeout: 60_000 })

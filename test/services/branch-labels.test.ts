@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ownNames } from '../../src/platform/own-names.ts'
+import { ownNames } from '../../src/platform/http/own-names.ts'
 import { setCommit } from '../../src/services/deployments/builds.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
 import type { Actor } from '../../src/services/identity/actor.ts'

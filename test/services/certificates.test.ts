@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { LostLease } from '../../src/platform/database/lease.ts'
 import { newId } from '../../src/platform/ids.ts'
-import { LostLease } from '../../src/platform/lease.ts'
 import { domainCertificate } from '../../src/services/certificates/domain-certificates.ts'
 import { dropUnusedCertificates, queueOutdated } from '../../src/services/certificates/jobs.ts'
 import {

@@ -1,7 +1,7 @@
 // A branch that is deleted takes its builds along at once and its previews later, and nothing that serves production.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { closeBranch, removeClosedBranches, reopenBranch } from '../../src/services/deployments/branches.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
+import { closeBranch, removeClosedBranches, reopenBranch } from '../../src/services/deployments/retention/branches.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
 import { promoteDeployment } from '../../src/services/production/promotion.ts'
 import { sharedApi, type TestApi } from '../helpers/api.ts'

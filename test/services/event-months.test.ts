@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
+import { closeDatabase, type Database, openDatabase } from '../../src/platform/database/database.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { positionOf } from '../../src/services/events/events.ts'
 import { filterOf, listEvents } from '../../src/services/events/list.ts'

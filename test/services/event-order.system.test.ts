@@ -5,7 +5,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { migrate } from '../../prisma/migrate.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
-import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
+import { closeDatabase, type Database, openDatabase } from '../../src/platform/database/database.ts'
 import {
   append,
   continueLog,

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ownNames } from '../../src/platform/own-names.ts'
+import { ownNames } from '../../src/platform/http/own-names.ts'
 import { deploymentLabel, readYielded } from '../../src/services/projects/labels.ts'
 import { wellKnownLabels } from '../../src/services/projects/well-known-labels.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'

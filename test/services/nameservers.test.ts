@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config.ts'
-import { platformZones } from '../../src/services/dns/platform-zones.ts'
+import { platformZones } from '../../src/services/dns/zones/platform-zones.ts'
 import { adoptNameservers, choosePair, pairText } from '../../src/services/domains/nameservers.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
 

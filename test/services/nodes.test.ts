@@ -1,9 +1,9 @@
 // The processes of an installation: who is there, who is lost, and who drains.
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { closeDatabase, type Database, openDatabase } from '../../src/platform/database.ts'
-import { Draining } from '../../src/platform/draining.ts'
-import { listen, type Notifications } from '../../src/platform/notifications.ts'
+import { closeDatabase, type Database, openDatabase } from '../../src/platform/database/database.ts'
+import { listen, type Notifications } from '../../src/platform/database/notifications.ts'
+import { Draining } from '../../src/platform/observe/draining.ts'
 import { createLoadMeter, type LoadMeter } from '../../src/services/nodes/load.ts'
 import { type Node, startNode } from '../../src/services/nodes/node.ts'
 import { allNodes, drainNodes, forgetLostNodes } from '../../src/services/nodes/nodes.ts'

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { statements } from '../../src/platform/statement.ts'
+import { statements } from '../../src/platform/database/statement.ts'
 import { createDatabase } from '../helpers/database.ts'
 
 const source = join(import.meta.dirname, '../../src')

@@ -1,9 +1,9 @@
 // A certificate authority of two levels for tests, and its certificates in the database as the platform keeps them.
 import { randomBytes } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
-import type { Database } from '../../src/platform/database.ts'
+import type { Database } from '../../src/platform/database/database.ts'
 import { newId } from '../../src/platform/ids.ts'
-import { placeOf, type Vault } from '../../src/platform/secrets.ts'
+import { placeOf, type Vault } from '../../src/platform/secrets/secrets.ts'
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const dayMs = 86_400_000

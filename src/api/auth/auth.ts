@@ -1,9 +1,9 @@
 // /auth: signing in and out, and the token of the console. Outside /api, and the only part that reads a cookie.
 import type { FastifyPluginAsync } from 'fastify'
 import type { Deps } from '../http/deps.ts'
-import { refuseUnexpectedBody, refuseUnstorableAddress } from '../http/json-bodies.ts'
-import { boundOpenPerAddress } from '../http/shares.ts'
-import { requireHttps, shedLoad } from '../http/transport.ts'
+import { refuseUnexpectedBody, refuseUnstorableAddress } from '../http/intake/json-bodies.ts'
+import { requireHttps, shedLoad } from '../http/intake/transport.ts'
+import { boundOpenPerAddress } from '../http/shares/shares.ts'
 import { deviceRoutes } from './device.ts'
 import { mailSettingRoutes } from './mails.ts'
 import { meRoutes } from './me.ts'

@@ -1,10 +1,10 @@
 // /auth/device: signs a program in, such as the command line, after a person has approved it (as in RFC 8628).
 
-import { clientOf } from '../../platform/client-address.ts'
+import { clientOf } from '../../platform/http/client-address.ts'
 import { AnswerDevice, BeginDevice, LookAtDevice, PollDevice, RevokeHeld } from '../../schemas/device.ts'
 import { answerDevice, beginDevice, deviceSeconds, lookAtDevice, takeDeviceToken } from '../../services/people/index.ts'
 import { revokeOwnToken } from '../../services/tokens/index.ts'
-import { createRateLimit, tooMany } from '../http/rate-limit.ts'
+import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { requireSigned } from './session.ts'
 

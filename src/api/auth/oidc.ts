@@ -3,7 +3,7 @@
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
 import { beginStep, endSession, openSession, personOf, takeStep } from '../../services/people/index.ts'
-import { toFault } from '../http/problem.ts'
+import { toFault } from '../http/answers/problem.ts'
 import { clearStep, setStep, stepOf } from './browser-cookies.ts'
 import { setSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'

@@ -1,6 +1,6 @@
 // Who is signed in, and signing in: what every way to sign in ends with.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import {
   endSession,

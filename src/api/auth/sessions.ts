@@ -2,7 +2,7 @@
 import { Fault } from '../../platform/errors.ts'
 import { MintToken } from '../../schemas/people.ts'
 import { endSession, mintToken } from '../../services/people/index.ts'
-import { createRateLimit, tooMany } from '../http/rate-limit.ts'
+import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
 import { clearSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { findSigned, requireSigned } from './session.ts'

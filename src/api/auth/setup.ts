@@ -1,10 +1,10 @@
 // /auth/setup: opens a link of `/setup#<code>`. Only a POST uses it up: a mail's preview, which sends GET, does not.
 
-import { clientOf } from '../../platform/client-address.ts'
 import { Fault } from '../../platform/errors.ts'
+import { clientOf } from '../../platform/http/client-address.ts'
 import { LookAtCode, TakeCode } from '../../schemas/people.ts'
 import { lookAtCode, takeCode } from '../../services/people/index.ts'
-import { createRateLimit, tooMany } from '../http/rate-limit.ts'
+import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { findSigned, originOf, sendSession } from './session.ts'
 

@@ -1,9 +1,9 @@
 // How often somebody may guess: by address of the client and by person, at all servers together. Only wrong ones count.
 import { hash } from 'node:crypto'
-import { clientOf } from '../../platform/client-address.ts'
 import { Fault, type FaultCode } from '../../platform/errors.ts'
+import { clientOf } from '../../platform/http/client-address.ts'
 import type { SharedLimits } from '../../services/limits/index.ts'
-import { createRateLimit, type RateLimit, tooMany } from '../http/rate-limit.ts'
+import { createRateLimit, type RateLimit, tooMany } from '../http/shares/rate-limit.ts'
 
 const windowMs = 15 * 60_000
 // An office behind one address mistypes more often than a person.

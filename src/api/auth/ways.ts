@@ -1,8 +1,8 @@
 // What the ways to sign in share: hashing, limits of guesses, proofs, and the provider of identities.
 import type { FastifyRequest } from 'fastify'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { createIdentityProvider, type IdentityProvider } from '../../platform/identity-provider.ts'
-import { createPasswordHasher, type PasswordHasher } from '../../platform/password-hash.ts'
+import { createIdentityProvider, type IdentityProvider } from '../../platform/secrets/identity-provider.ts'
+import { createPasswordHasher, type PasswordHasher } from '../../platform/secrets/password-hash.ts'
 import { type RelyingParty, relyingPartyOf, type SessionWithUser } from '../../services/people/index.ts'
 import type { Deps } from '../http/deps.ts'
 import { createTries, type Tries } from './tries.ts'

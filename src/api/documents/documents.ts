@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { programFile } from '../../platform/installation.ts'
-import { type PublicAnswer, publicAnswer } from '../http/public-answers.ts'
+import { type PublicAnswer, publicAnswer } from '../http/answers/public-answers.ts'
 import type { Document, Kind } from './worker.ts'
 
 type Documents = Map<string, PublicAnswer>

@@ -1,6 +1,6 @@
 // The interactive reference: a page and its script, from this server alone.
 import Fastify from 'fastify'
-import { etagOfText } from '../../platform/etags.ts'
+import { etagOfText } from '../../platform/http/etags.ts'
 import type { Document } from './worker.ts'
 
 /** The script has 4 MB. Everything the page needs comes from this server: it works without any other network. */

@@ -1,12 +1,12 @@
 // Authenticates /api requests: finds the token, checks that it is valid and that it has the route's scope.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { clientOf } from '../../platform/client-address.ts'
 import { Fault, type FaultCode } from '../../platform/errors.ts'
-import { isWellFormedToken } from '../../platform/secrets.ts'
+import { clientOf } from '../../platform/http/client-address.ts'
+import { isWellFormedToken } from '../../platform/secrets/secrets.ts'
 import { type Actor, allows, type Scope } from '../../services/identity/index.ts'
 import type { KnownToken, TokenDirectory } from '../../services/tokens/index.ts'
-import { createCallerLimit, type RateLimit, tooMany } from './rate-limit.ts'
-import type { Shares } from './shares.ts'
+import { createCallerLimit, type RateLimit, tooMany } from './shares/rate-limit.ts'
+import type { Shares } from './shares/shares.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,6 +1,6 @@
 // CORS: pages of other origins use the API by a token that they hold themselves. There are no cookies to abuse.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { headers } from './openapi-answers.ts'
+import { headers } from './openapi/openapi-answers.ts'
 
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const requestHeaders = [

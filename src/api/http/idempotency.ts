@@ -1,15 +1,15 @@
 // Idempotent POSTs: a repeated request gets the stored response; work and response commit in one transaction.
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import { etagOf } from '../../platform/etags.ts'
-import { maxAtOnce, parseJson } from '../../platform/json-pieces.ts'
+import { etagOf } from '../../platform/http/etags.ts'
+import { maxAtOnce, parseJson } from '../../platform/http/json-pieces.ts'
 import { createPauses, type Pauses } from '../../platform/pauses.ts'
-import { placeOf } from '../../platform/secrets.ts'
+import { placeOf } from '../../platform/secrets/secrets.ts'
 import { findAnswer, lockKey, type StoredAnswer, storeAnswer } from '../../services/idempotency/index.ts'
+import { problemOf, statuses, toFault } from './answers/problem.ts'
 import type { Deps } from './deps.ts'
-import { problemOf, statuses, toFault } from './problem.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

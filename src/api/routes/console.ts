@@ -4,9 +4,9 @@ import { extname, join } from 'node:path'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
 import { root } from '../../platform/installation.ts'
-import { addVary } from '../http/compression.ts'
-import { type PublicAnswer, publicAnswer, sendPublic } from '../http/public-answers.ts'
-import { boundOpenPerAddress } from '../http/shares.ts'
+import { addVary } from '../http/answers/compression.ts'
+import { type PublicAnswer, publicAnswer, sendPublic } from '../http/answers/public-answers.ts'
+import { boundOpenPerAddress } from '../http/shares/shares.ts'
 
 const hidden = { schema: { hide: true } } as const
 

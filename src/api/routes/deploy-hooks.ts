@@ -24,12 +24,12 @@ import {
   findDeployHook,
   listDeployHooks,
 } from '../../services/pushes/index.ts'
+import { precondition, sendSingle } from '../http/answers/etag.ts'
+import { readPage, sendPage } from '../http/answers/page.ts'
 import type { Deps } from '../http/deps.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
-import { readPage, sendPage } from '../http/page.ts'
-import { createRateLimit, tooMany } from '../http/rate-limit.ts'
-import { boundOpenPerAddress } from '../http/shares.ts'
-import { requireHttps, shedLoad } from '../http/transport.ts'
+import { requireHttps, shedLoad } from '../http/intake/transport.ts'
+import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
+import { boundOpenPerAddress } from '../http/shares/shares.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const deployHookRoutes: RoutePlugin = async (app, { deps, once }) => {

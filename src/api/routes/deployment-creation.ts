@@ -19,11 +19,11 @@ import {
 } from '../../services/deployments/index.ts'
 import { findProject } from '../../services/projects/index.ts'
 import { openReceiver } from '../../services/uploads/index.ts'
-import { createLargeBodies } from '../http/large-bodies.ts'
-import { type LongList, listValidator, longListIn } from '../http/list-validation.ts'
-import { closedByClient, isGone, leavePlace } from '../http/transport.ts'
-import { createTurns } from '../http/turns.ts'
-import { compileValidator } from '../http/validation.ts'
+import { type LongList, listValidator, longListIn } from '../http/intake/list-validation.ts'
+import { closedByClient, isGone, leavePlace } from '../http/intake/transport.ts'
+import { compileValidator } from '../http/intake/validation.ts'
+import { createLargeBodies } from '../http/shares/large-bodies.ts'
+import { createTurns } from '../http/shares/turns.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'
 
 // Whether it is compressed is seen in its first bytes. The first type is the documented one: generated clients know how to

@@ -27,8 +27,8 @@ import {
   findRecord,
   listRecords,
 } from '../../services/dns/index.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
-import { readPage, sendPage } from '../http/page.ts'
+import { precondition, sendSingle } from '../http/answers/etag.ts'
+import { readPage, sendPage } from '../http/answers/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 type ZonePath = Static<typeof ZoneParams>

@@ -4,11 +4,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Html, html } from '../../platform/html.ts'
+import { type Html, html } from '../../platform/http/html.ts'
 import { kindOfLink, mailKinds, muteMails } from '../../services/mail/index.ts'
 import type { Deps } from '../http/deps.ts'
-import { boundOpenPerAddress } from '../http/shares.ts'
-import { requireHttps, shedLoad } from '../http/transport.ts'
+import { requireHttps, shedLoad } from '../http/intake/transport.ts'
+import { boundOpenPerAddress } from '../http/shares/shares.ts'
 
 // Nobody here has shown a token: no address may have all places.
 const maxInFlight = 50

@@ -1,8 +1,8 @@
 // /members, /members/invitations and /roles: the people of an account, and what each may do there.
 
 import type { TSchema } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
-import type { PageOf, PageRequest } from '../../platform/page.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { PageOf, PageRequest } from '../../platform/database/page.ts'
 import { Named } from '../../schemas/common.ts'
 import {
   ChangeMember,
@@ -30,8 +30,8 @@ import {
   projectsOf,
   removeMember,
 } from '../../services/people/index.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
-import { readPage, sendPage } from '../http/page.ts'
+import { precondition, sendSingle } from '../http/answers/etag.ts'
+import { readPage, sendPage } from '../http/answers/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 type Words = [operationId: string, summary: string, description: string]

@@ -1,8 +1,8 @@
 // /projects/{project}/oidc: whose tokens are trusted; and outside /api, where CI exchanges them for short ones.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { createReach } from '../../platform/checked-lookup.ts'
-import { clientOf } from '../../platform/client-address.ts'
-import { createIssuerKeys, readToken } from '../../platform/issuer-keys.ts'
+import { createReach } from '../../platform/http/checked-lookup.ts'
+import { clientOf } from '../../platform/http/client-address.ts'
+import { createIssuerKeys, readToken } from '../../platform/secrets/issuer-keys.ts'
 import { Named } from '../../schemas/common.ts'
 import { ExchangedToken, ExchangeOidcToken, OidcTrust, PutOidcTrust } from '../../schemas/oidc.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
@@ -14,12 +14,12 @@ import {
   findTrusts,
   putOidcTrust,
 } from '../../services/oidc/index.ts'
+import { precondition, sendSingle } from '../http/answers/etag.ts'
 import type { Deps } from '../http/deps.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
-import { refuseUnexpectedBody } from '../http/json-bodies.ts'
-import { createRateLimit, tooMany } from '../http/rate-limit.ts'
-import { boundOpenPerAddress } from '../http/shares.ts'
-import { requireHttps, shedLoad } from '../http/transport.ts'
+import { refuseUnexpectedBody } from '../http/intake/json-bodies.ts'
+import { requireHttps, shedLoad } from '../http/intake/transport.ts'
+import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
+import { boundOpenPerAddress } from '../http/shares/shares.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const oidcTrustRoutes: RoutePlugin = async (app, { deps }) => {

@@ -32,9 +32,9 @@ import {
   replyToTicket,
   transitionsOf,
 } from '../../services/tickets/index.ts'
-import { deprecatedToken, withoutSecret } from '../http/deprecation.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
-import { readPage, sendPage } from '../http/page.ts'
+import { deprecatedToken, withoutSecret } from '../http/answers/deprecation.ts'
+import { precondition, sendSingle } from '../http/answers/etag.ts'
+import { readPage, sendPage } from '../http/answers/page.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const

@@ -1,6 +1,6 @@
 // /projects: list, create, read, change, delete, and the build-time variables.
 
-import { createPasswordHasher } from '../../platform/password-hash.ts'
+import { createPasswordHasher } from '../../platform/secrets/password-hash.ts'
 import { Named } from '../../schemas/common.ts'
 import {
   ChangeProject,
@@ -30,8 +30,8 @@ import {
   putVariable,
   showProject,
 } from '../../services/projects/index.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
-import { readPage, sendPage, wholeEnd } from '../http/page.ts'
+import { precondition, sendSingle } from '../http/answers/etag.ts'
+import { readPage, sendPage, wholeEnd } from '../http/answers/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {

@@ -2,7 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
-import { parseJson } from '../../platform/json-pieces.ts'
+import { parseJson } from '../../platform/http/json-pieces.ts'
 import { Named } from '../../schemas/common.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
 import {
@@ -30,11 +30,11 @@ import {
   takePush,
   takeRequest,
 } from '../../services/pushes/index.ts'
+import { precondition, sendSingle } from '../http/answers/etag.ts'
 import type { Deps } from '../http/deps.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
-import { createRateLimit, tooMany } from '../http/rate-limit.ts'
-import { boundOpenPerAddress } from '../http/shares.ts'
-import { requireHttps, shedLoad } from '../http/transport.ts'
+import { requireHttps, shedLoad } from '../http/intake/transport.ts'
+import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
+import { boundOpenPerAddress } from '../http/shares/shares.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {

@@ -2,8 +2,8 @@
 import { Named } from '../../schemas/common.ts'
 import { Deployment, DeploymentParams, RedeployDeployment } from '../../schemas/deployments.ts'
 import { createPlanned, isUploaded, planRedeployment } from '../../services/deployments/index.ts'
-import { closedByClient, isGone, leavePlace } from '../http/transport.ts'
-import { createTurns } from '../http/turns.ts'
+import { closedByClient, isGone, leavePlace } from '../http/intake/transport.ts'
+import { createTurns } from '../http/shares/turns.ts'
 import type { RoutePlugin } from './route.ts'
 
 // Each that waits has its list of files in memory.

@@ -5,7 +5,7 @@ import type { FaultCode } from '../../platform/errors.ts'
 import type { Sound } from '../../platform/fields.ts'
 import type { Deps } from '../http/deps.ts'
 import type { Once } from '../http/idempotency.ts'
-import type { Turns } from '../http/turns.ts'
+import type { Turns } from '../http/shares/turns.ts'
 
 /** A body without the fields whose form is wrong, as `meaning` gets it. */
 export type SoundBody<T extends TSchema> = Sound<Static<T>>

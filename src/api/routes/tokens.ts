@@ -24,9 +24,9 @@ import {
   type TokenView,
   versionOf,
 } from '../../services/tokens/index.ts'
-import { deprecatedToken, withoutSecret } from '../http/deprecation.ts'
-import { precondition, sendSingle } from '../http/etag.ts'
-import { readPage, sendPage } from '../http/page.ts'
+import { deprecatedToken, withoutSecret } from '../http/answers/deprecation.ts'
+import { precondition, sendSingle } from '../http/answers/etag.ts'
+import { readPage, sendPage } from '../http/answers/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {

@@ -18,8 +18,8 @@ import {
   release,
   reserve,
 } from '../../services/uploads/index.ts'
-import { closedByClient, leavePlace } from '../http/transport.ts'
-import { compileValidator } from '../http/validation.ts'
+import { closedByClient, leavePlace } from '../http/intake/transport.ts'
+import { compileValidator } from '../http/intake/validation.ts'
 import type { RoutePlugin } from './route.ts'
 
 const batchLimitBytes = 8 << 20

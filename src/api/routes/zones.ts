@@ -16,10 +16,10 @@ import {
   zoneFileLimitBytes,
 } from '../../services/dns/index.ts'
 import { nameserversOf } from '../../services/domains/index.ts'
-import { sendOctets } from '../http/etag.ts'
-import { untilGone } from '../http/gone.ts'
-import { closedByClient } from '../http/transport.ts'
-import { compileValidator } from '../http/validation.ts'
+import { sendOctets } from '../http/answers/etag.ts'
+import { closedByClient } from '../http/intake/transport.ts'
+import { compileValidator } from '../http/intake/validation.ts'
+import { untilGone } from '../http/live/gone.ts'
 import type { RoutePlugin } from './route.ts'
 
 const zoneFileTypes = ['text/dns', 'text/plain']

@@ -1,14 +1,14 @@
 // The entry of the builder: the handlers of its jobs, the watch on its disk, and the interface it needs to prove servers.
 import { join } from 'node:path'
 import type { Handler } from '../../jobs/worker.ts'
-import { openCaches } from './cache.ts'
-import { type BuilderDeps, createBuildHandler } from './handler.ts'
-import { createReapHandler } from './reap.ts'
-import { createRepairHandler } from './repair.ts'
+import { type BuilderDeps, createBuildHandler } from './jobs/handler.ts'
+import { createReapHandler } from './jobs/reap.ts'
+import { createRepairHandler } from './jobs/repair.ts'
+import { openCaches } from './run/cache.ts'
 
-export { announceWaits } from './announce.ts'
-export { openDisk } from './disk.ts'
-export type { ServerProofs } from './proof.ts'
+export { announceWaits } from './jobs/announce.ts'
+export { openDisk } from './run/disk.ts'
+export type { ServerProofs } from './run/proof.ts'
 
 type BuildHandlers = { build: Handler<'build'>; repair: Handler<'repair'>; reap: Handler<'reap'> }
 

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
-import type { Database } from '../../platform/database.ts'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
+import type { Database } from '../../platform/database/database.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import { type Challenge, findOrAddAccount, setAccountUrl } from '../../services/certificates/index.ts'
 import {
   type AcmeChallenge,

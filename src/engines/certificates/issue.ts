@@ -3,11 +3,11 @@ import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Handler } from '../../jobs/worker.ts'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
+import { holdLease, LostLease, leaseMs } from '../../platform/database/lease.ts'
 import { newId, randomLabel } from '../../platform/ids.ts'
-import { holdLease, LostLease, leaseMs } from '../../platform/lease.ts'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
-import { inSpan } from '../../platform/tracing.ts'
+import { inSpan } from '../../platform/observe/tracing.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import {
   type AcmeOrder,
   beginOrder,

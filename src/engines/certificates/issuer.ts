@@ -5,9 +5,9 @@ import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Handler } from '../../jobs/worker.ts'
-import type { Database } from '../../platform/database.ts'
-import type { Notifications } from '../../platform/notifications.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import type { Database } from '../../platform/database/database.ts'
+import type { Notifications } from '../../platform/database/notifications.ts'
+import type { Vault } from '../../platform/secrets/secrets.ts'
 import {
   dropOldOrders,
   dropUnusedCertificates,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
 import type { Config } from '../../config.ts'
 import { askedAt, type ListenAddress } from '../../dns/listen-address.ts'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
 import { findRootCertificate } from '../../services/certificates/index.ts'
 
 export type EdgePlaces = {

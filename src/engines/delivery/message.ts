@@ -1,7 +1,7 @@
 // The request for an event: its body as the API shows the event, signed according to Standard Webhooks.
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import type { Claimed } from '../../services/webhooks/index.ts'
 
 export type Message = { body: string; headers: Record<string, string | number> }

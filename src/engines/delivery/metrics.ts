@@ -1,6 +1,6 @@
 // Metrics of webhook deliveries.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { keptFigure } from '../../platform/kept-figure.ts'
+import { keptFigure } from '../../platform/observe/kept-figure.ts'
 import { type Outcome, succeeded } from '../../services/webhooks/index.ts'
 
 export type DeliveryMetrics = {

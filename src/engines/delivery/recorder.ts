@@ -1,7 +1,7 @@
 // Records the outcomes of attempts in batches: those that end during a write form the next batch.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
 import {
   countFailures,
   disableWebhook,

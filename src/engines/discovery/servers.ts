@@ -5,7 +5,7 @@ import { exchangeOverTcp, exchangeOverUdp, type Server } from '../../dns/packet/
 import { encodeQuestion, flagsOf, hasQuestion, isTruncated, rcodeOf } from '../../dns/packet/message.ts'
 import { classIn, flags, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
 import { readRecords, type WholeRecord } from '../../dns/packet/records.ts'
-import { isPublicAddress } from '../../platform/public-address.ts'
+import { isPublicAddress } from '../../platform/http/public-address.ts'
 
 export type Nameservers = { zone: string; hosts: string[]; servers: { host: string; server: Server }[] }
 

@@ -1,5 +1,5 @@
 // The entry of the edge.
 
-export { createEdge } from './server.ts'
-export type { ServerProjects } from './server-projects.ts'
-export { openSwitches } from './switches.ts'
+export type { ServerProjects } from './hosts/server-projects.ts'
+export { openSwitches } from './hosts/switches.ts'
+export { createEdge } from './serve/server.ts'

@@ -2,10 +2,10 @@
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import type { Handler } from '../../jobs/worker.ts'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import { isPublicAddress } from '../../platform/public-address.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import { isPublicAddress } from '../../platform/http/public-address.ts'
+import type { Vault } from '../../platform/secrets/secrets.ts'
 import {
   type Followed,
   type Look,

@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
 import { type Handler, Postponed } from '../../jobs/worker.ts'
-import type { Database } from '../../platform/database.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import type { Database } from '../../platform/database/database.ts'
+import type { Vault } from '../../platform/secrets/secrets.ts'
 import {
   type DueMail,
   endMail,

@@ -1,5 +1,5 @@
 // A letter: what happened, the facts, what to do next and one link, written as plain text and as HTML.
-import { html } from '../../platform/html.ts'
+import { html } from '../../platform/http/html.ts'
 
 export type Letter = {
   subject: string

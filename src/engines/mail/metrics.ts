@@ -1,6 +1,6 @@
 // Metrics of mails.
 import { Counter, Gauge, Registry } from 'prom-client'
-import { keptFigure } from '../../platform/kept-figure.ts'
+import { keptFigure } from '../../platform/observe/kept-figure.ts'
 
 export type MailMetrics = { ended(outcome: 'sent' | 'failed' | 'dropped'): void }
 

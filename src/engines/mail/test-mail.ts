@@ -1,6 +1,6 @@
 // A mail to try the settings by: sent at once, without a job, so that whoever asked sees what the server says.
 import type { Config } from '../../config.ts'
-import { newSecret } from '../../platform/secrets.ts'
+import { newSecret } from '../../platform/secrets/secrets.ts'
 import { writeLetter } from './letter.ts'
 import { inUtc } from './letters.ts'
 import { createMailTransport, type MailServer, type TransportOptions } from './transport.ts'

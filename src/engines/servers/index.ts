@@ -1,5 +1,5 @@
 // The entry of the engine that runs server projects.
 
 export { openBalancer, startRunner } from './open.ts'
-export { createProofs } from './proofs.ts'
-export type { Runner } from './runner.ts'
+export { createProofs } from './run/proofs.ts'
+export type { Runner } from './run/runner.ts'

@@ -1,8 +1,8 @@
 // One POST to a repository host: no private address, no redirect, a deadline, and a bounded answer.
 import http from 'node:http'
 import https from 'node:https'
-import { AddressRefused, checkedLookup, type Reach } from '../../platform/checked-lookup.ts'
-import { refuseOddAnswers } from '../../platform/odd-answers.ts'
+import { AddressRefused, checkedLookup, type Reach } from '../../platform/http/checked-lookup.ts'
+import { refuseOddAnswers } from '../../platform/http/odd-answers.ts'
 import { type TargetRules, targetRefusal } from '../../services/webhooks/index.ts'
 
 const timeoutMs = 10_000

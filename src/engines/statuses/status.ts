@@ -1,5 +1,5 @@
 // The commit status of a deployment: its state, description and URL.
-import type { Urls } from '../../platform/urls.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import type { DueStatus } from '../../services/deployments/index.ts'
 
 /** As GitHub, Gitea and Forgejo take it. */

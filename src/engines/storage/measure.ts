@@ -1,6 +1,6 @@
 // Measures deployments of the time before their bytes were counted, so that accounts show what they store.
-import { type Artifacts, bytesOf } from '../../platform/artifacts.ts'
-import type { Database } from '../../platform/database.ts'
+import { type Artifacts, bytesOf } from '../../platform/artifacts/artifacts.ts'
+import type { Database } from '../../platform/database/database.ts'
 import { countBytes, findUncounted } from '../../services/deployments/index.ts'
 
 const perRead = 100

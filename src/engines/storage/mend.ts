@@ -1,9 +1,9 @@
 // Repairs what is known to be damaged: from another copy, or else by a job that builds a deployment again that has it.
 import type { Logger } from 'pino'
 import { enqueue } from '../../jobs/queue.ts'
-import type { Artifacts } from '../../platform/artifacts.ts'
-import { blobName, type Encoding } from '../../platform/blobs.ts'
-import type { Database } from '../../platform/database.ts'
+import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
+import { blobName, type Encoding } from '../../platform/artifacts/blobs.ts'
+import type { Database } from '../../platform/database/database.ts'
 import { findServed } from '../../services/deployments/index.ts'
 import { noteLost } from '../../services/uploads/index.ts'
 import { readManifests } from './references.ts'

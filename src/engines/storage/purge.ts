@@ -1,6 +1,6 @@
 // The job that deletes what a deleted zone has left.
 import type { Handler } from '../../jobs/worker.ts'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
 import { purgeZone } from '../../services/dns/index.ts'
 
 // Nobody waits for it. It fails only while the database does.

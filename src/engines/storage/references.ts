@@ -1,6 +1,6 @@
 // Which blobs the manifests name, in a fixed amount of memory for any number of them.
 import { randomBytes } from 'node:crypto'
-import type { Artifacts } from '../../platform/artifacts.ts'
+import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 
 export type References = {
   add(hash: string): void

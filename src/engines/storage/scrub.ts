@@ -1,7 +1,7 @@
 // Reads all blobs again and again, slowly, and reports those whose content is not what their name says.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Artifacts } from '../../platform/artifacts.ts'
-import { blobName, type Encoding } from '../../platform/blobs.ts'
+import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
+import { blobName, type Encoding } from '../../platform/artifacts/blobs.ts'
 
 /** So many of the 256 folders for each run: with a run an hour, everything is read within six days. */
 export const foldersPerRun = 2

@@ -1,6 +1,6 @@
 // Removes blobs that no manifest names and no upload needs. The store says how that is safe beside builds that publish.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Artifacts } from '../../platform/artifacts.ts'
+import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 import { createReferences, readManifests } from './references.ts'
 
 export type BlobSweep = {

@@ -1,11 +1,11 @@
 // Removes what belongs to deployments and projects that are gone: manifests, server trees, work trees, caches and keys.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import type { Artifacts, Remnant, RemnantFolder } from '../../platform/artifacts.ts'
-import type { Database } from '../../platform/database.ts'
-import { sweepKeyFolders } from '../../platform/key-folders.ts'
-import { remnantsIn } from '../../platform/local-inventory.ts'
-import { removeTree } from '../../platform/remove-tree.ts'
+import type { Artifacts, Remnant, RemnantFolder } from '../../platform/artifacts/artifacts.ts'
+import { remnantsIn } from '../../platform/artifacts/local-inventory.ts'
+import type { Database } from '../../platform/database/database.ts'
+import { sweepKeyFolders } from '../../platform/files/key-folders.ts'
+import { removeTree } from '../../platform/files/remove-tree.ts'
 import { findProjects, findServed, findToBuild } from '../../services/deployments/index.ts'
 
 export type TreeSweep = {

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { getServers } from 'node:dns'
 import { listenAddress } from '../../dns/listen-address.ts'
-import { isPublicAddress } from '../../platform/public-address.ts'
+import { isPublicAddress } from '../../platform/http/public-address.ts'
 import type { Answer, Rr, Type } from './answer.ts'
 import { type AskOptions, ask, type Endpoint, type Failure } from './ask.ts'
 

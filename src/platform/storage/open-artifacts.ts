@@ -1,10 +1,10 @@
 // Opens the artifact store of the configuration: the directory of this machine, or a bucket that all machines share.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import type { Artifacts } from '../artifacts.ts'
-import { createBucketArtifacts } from '../bucket/artifacts.ts'
-import { type BucketOptions, createBucket } from '../bucket/client.ts'
-import { createArtifacts } from '../local-artifacts.ts'
+import type { Artifacts } from '../artifacts/artifacts.ts'
+import { createBucketArtifacts } from '../artifacts/bucket/artifacts.ts'
+import { type BucketOptions, createBucket } from '../artifacts/bucket/client.ts'
+import { createArtifacts } from '../artifacts/local-artifacts.ts'
 
 export type ArtifactsConfig = {
   dataDir: string

@@ -1,8 +1,8 @@
 // What the metrics port of a server with worker processes answers: sums of all processes, and the readiness of all.
 import { AggregatorRegistry, Counter, Gauge, type Registry } from 'prom-client'
-import type { Health, HealthReport } from '../../platform/health.ts'
-import type { Monitored } from '../../platform/metrics.ts'
-import { type Metrics, rolesOfWorkers } from './messages.ts'
+import type { Health, HealthReport } from '../../platform/observe/health.ts'
+import type { Monitored } from '../../platform/observe/metrics.ts'
+import { type Metrics, rolesOfWorkers } from '../opening/messages.ts'
 import type { Workers } from './primary.ts'
 import type { WorkerProcess } from './process.ts'
 

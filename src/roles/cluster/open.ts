@@ -1,8 +1,8 @@
 // Runs api and edge in worker processes, for the primary, which has everything that exists once for a server.
 import { forgetMember, newMemberId } from '../../services/limits/index.ts'
-import type { Closing } from '../closing.ts'
-import type { Shared } from '../shared.ts'
-import type { Start, ToWorker } from './messages.ts'
+import type { Closing } from '../opening/closing.ts'
+import type { Start, ToWorker } from '../opening/messages.ts'
+import type { Shared } from '../opening/shared.ts'
 import { createMonitoring } from './monitoring.ts'
 import { startWorkers, type Workers } from './primary.ts'
 

@@ -3,7 +3,7 @@
 // (SO_REUSEPORT) would cost less for each connection, but one that is closed resets the connections in its queue.
 import cluster from 'node:cluster'
 import type { Logger } from 'pino'
-import type { Start } from './messages.ts'
+import type { Start } from '../opening/messages.ts'
 import { startProcess, type WorkerProcess } from './process.ts'
 
 export type Workers = {

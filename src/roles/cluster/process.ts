@@ -1,7 +1,7 @@
 // One worker process, seen from the primary: started, asked, and followed to its end.
 import cluster from 'node:cluster'
 import type { Load } from '../../services/nodes/index.ts'
-import type { Answers, FromWorker, Metrics, Start, ToWorker } from './messages.ts'
+import type { Answers, FromWorker, Metrics, Start, ToWorker } from '../opening/messages.ts'
 
 export type WorkerProcess = {
   readonly pid: number

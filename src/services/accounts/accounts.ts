@@ -1,10 +1,10 @@
 // Accounts: made by the operator or at first start, each with a test key that is shown once.
 import type { Static } from '@sinclair/typebox'
 import type { Account } from '../../generated/client.ts'
-import { type Db, inTransaction, violation } from '../../platform/database.ts'
+import { type Db, inTransaction, violation } from '../../platform/database/database.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { NewAccount, OperatorAccount } from '../../schemas/operator.ts'
 import { append } from '../events/index.ts'
 import { type Actor, actorName, type Scope } from '../identity/index.ts'

@@ -1,7 +1,7 @@
 // What an account used, by month.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
-import { readTime, refuseTime } from '../../platform/query-times.ts'
+import type { Db } from '../../platform/database/database.ts'
+import { readTime, refuseTime } from '../../platform/database/query-times.ts'
 import type { AccountUsage } from '../../schemas/account.ts'
 import type { Actor } from '../identity/index.ts'
 import { noteStored } from './statements.ts'

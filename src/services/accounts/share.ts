@@ -1,5 +1,5 @@
 // What a token narrowed to projects sees of the usage of its account.
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { type Actor, inProjectsOf, projectsOf } from '../identity/index.ts'
 
 /** The share of the actor's projects: deployments from counters. What belongs to no project is null. */

@@ -1,5 +1,5 @@
 // Accounts in SQL.
-import { int4, int8, statement, text } from '../../platform/statement.ts'
+import { int4, int8, statement, text } from '../../platform/database/statement.ts'
 
 const thisMonth = (name: string, account: string) => `COALESCE((
   SELECT used FROM month_usage WHERE account_id = ${account} AND name = '${name}'

@@ -1,7 +1,7 @@
 // What an account may have, and what it has.
 import type { Static } from '@sinclair/typebox'
 import type { Account } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
 import { type Limits, withinCeilings } from '../../schemas/quotas.ts'

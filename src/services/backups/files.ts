@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { type Artifacts, type Encoding, type Manifest, StoreUnavailable } from '../../platform/artifacts.ts'
-import { chunksOf, fileEntry, readTree, type TreeEntry } from '../../platform/trees.ts'
+import { type Artifacts, type Encoding, type Manifest, StoreUnavailable } from '../../platform/artifacts/artifacts.ts'
+import { chunksOf, fileEntry, readTree, type TreeEntry } from '../../platform/artifacts/trees.ts'
 
 /** Notes what is missing or damaged; the backup goes on without it. */
 export type Note = (what: string, why: string) => void

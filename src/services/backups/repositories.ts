@@ -1,9 +1,9 @@
 // The git repositories of the data directory, as bundles: git itself sees to it that each one is consistent and whole.
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { spawnGit } from '../../platform/git-process.ts'
-import { BadArchive } from '../../platform/tar.ts'
-import type { TreeEntry } from '../../platform/trees.ts'
+import type { TreeEntry } from '../../platform/artifacts/trees.ts'
+import { BadArchive } from '../../platform/files/tar.ts'
+import { spawnGit } from '../../platform/git/git-process.ts'
 import type { Note } from './files.ts'
 import { inPieces } from './tables.ts'
 

@@ -1,5 +1,5 @@
 // SQL of backups: what the database consists of, the copying of its tables, and the lock that keeps artifacts in place.
-import { boolean, int4, int8, statement, text, textArray } from '../../platform/statement.ts'
+import { boolean, int4, int8, statement, text, textArray } from '../../platform/database/statement.ts'
 
 /** Held shared by a backup; whoever removes artifacts that a backup may need takes it exclusively. */
 const artifactsLock = `hashtextextended('berth artifacts', 0)`

@@ -1,9 +1,9 @@
 // The tables of a backup: copied out in pieces that a tar can hold, and copied in before any trigger or reader sees them.
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
-import type { Connection, Db } from '../../platform/database.ts'
-import { BadArchive } from '../../platform/tar.ts'
-import type { TreeEntry } from '../../platform/trees.ts'
+import type { TreeEntry } from '../../platform/artifacts/trees.ts'
+import type { Connection, Db } from '../../platform/database/database.ts'
+import { BadArchive } from '../../platform/files/tar.ts'
 import type { Head } from './archive.ts'
 import {
   copyIn,

@@ -1,6 +1,6 @@
 // The root of the development CA: one for the whole installation, its key sealed in the database.
-import type { Db } from '../../platform/database.ts'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
+import type { Db } from '../../platform/database/database.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 
 /** Both PEM. */
 export type Root = { certificate: string; key: string }

@@ -1,7 +1,7 @@
 // Certificates of domains: which holders share an order, which certificate is in service, and how an attempt ended.
 import type { Account, Certificate, Domain } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { generatedRecords } from '../dns/index.ts'
 import { type CertificateView, changeSsl, type DomainView, noteCertificate } from '../domains/index.ts'
 import { hostOf, isWildcard, parentsOf } from '../names/index.ts'

@@ -1,6 +1,6 @@
 // When the owner of a certificate that cannot be renewed is warned: as its end comes near, a few times in all.
 import type { Certificate, Domain } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { idAt } from '../../platform/ids.ts'
 
 // Of the certificate's life: 15, 7.5 and 3 of 90 days. Renewal begins at a third, and most failures end before the first.

@@ -1,7 +1,7 @@
 // Queues the missing jobs of those who should have a certificate, and deletes certificates that are not used any more.
 import type { Config } from '../../config.ts'
 import { enqueue } from '../../jobs/queue.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { unused } from './managed-certificate.ts'
 import { platformJob } from './platform-certificates.ts'
 import { queueIssuesOfAccount, queueMissingIssues } from './statements.ts'

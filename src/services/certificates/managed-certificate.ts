@@ -1,7 +1,7 @@
 // What certificates of domains and of the platform have in common: whom they are for, how they change, their rows.
 import type { Certificate } from '../../generated/client.ts'
 import type { JobKinds } from '../../jobs/kinds.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import type { DomainView } from '../domains/index.ts'
 import type { Lease } from './orders.ts'
 

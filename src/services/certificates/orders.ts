@@ -1,9 +1,9 @@
 // ACME in rows: the account at an authority, orders with the lease of whoever works on them, and their challenges.
 import type { AcmeAccount, Prisma } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { LostLease } from '../../platform/database/lease.ts'
+import type { ValuesOf } from '../../platform/database/statement.ts'
 import { newId } from '../../platform/ids.ts'
-import { LostLease } from '../../platform/lease.ts'
-import type { ValuesOf } from '../../platform/statement.ts'
 import { renewOrder, type takenOrder, takeOrder } from './statements.ts'
 
 /** As it was when it was leased. `url` is empty until the authority has answered. */

@@ -1,7 +1,7 @@
 // The platform's own certificates: that of its deployments, and that of the API where it is under a name of ours.
 import type { Config } from '../../config.ts'
 import { enqueue } from '../../jobs/queue.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import {
   addCertificate,
   dropSuperseded,

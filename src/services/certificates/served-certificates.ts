@@ -1,7 +1,7 @@
 // Which certificates are in service, and which http-01 challenges are shown: what those who serve them read.
 import type { AcmeChallenge } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
-import type { ValuesOf } from '../../platform/statement.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { ValuesOf } from '../../platform/database/statement.ts'
 import {
   selectDomainStates,
   selectPlatformStates,

@@ -1,7 +1,16 @@
 // Certificates in SQL: the lease of an order, and the certificates in service as those who serve them read them.
 import { queueJobs } from '../../jobs/statements.ts'
-import { isFree, leaseEnd } from '../../platform/lease.ts'
-import { boolean, bytea, int4, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { isFree, leaseEnd } from '../../platform/database/lease.ts'
+import {
+  boolean,
+  bytea,
+  int4,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/database/statement.ts'
 
 export const takenOrder = {
   subject: text(),

@@ -1,9 +1,9 @@
 // Crons of a project for their readers: when they run next, and what came of the last runs.
 import type { Static } from '@sinclair/typebox'
 import type { CronRun } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault } from '../../platform/errors.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { CronRun as CronRunSchema, Cron as CronSchema } from '../../schemas/crons.ts'
 import type { Actor } from '../identity/index.ts'
 import { type CronSetting, findProject, lineOfCron } from '../projects/index.ts'

@@ -1,6 +1,6 @@
 // Crons in SQL.
 import { queueJobs } from '../../jobs/statements.ts'
-import { boolean, int4, int8, optional, statement, text, timestamptz } from '../../platform/statement.ts'
+import { boolean, int4, int8, optional, statement, text, timestamptz } from '../../platform/database/statement.ts'
 
 /** Locks a cron until the transaction ends, and tells by the clock of the database whether it is due. */
 export const lockCron = statement('crons.lock', {

@@ -1,8 +1,8 @@
 // What a worker needs to know of a deployment to build it. Called for the system, not for a caller: there is no owner.
 import type { Deployment, Project } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
-import type { Urls } from '../../platform/urls.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import type { Urls } from '../../platform/http/urls.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import { labelBranch, type ProjectView } from '../projects/index.ts'
 import { queueStatus } from './commit-statuses.ts'
 import type { DeploymentView } from './deployments.ts'

@@ -1,8 +1,8 @@
 // Commit statuses: which deployment must be told to the repository host, and what became of the telling.
 import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
-import type { Db } from '../../platform/database.ts'
-import { repositoryName } from '../../platform/repository-address.ts'
+import type { Db } from '../../platform/database/database.ts'
+import { repositoryName } from '../../platform/git/repository-address.ts'
 import type { deploymentStates } from '../../schemas/deployments.ts'
 import type { statusProviders } from '../../schemas/push-hooks.ts'
 

@@ -1,6 +1,6 @@
 // Which host stands for which deployment: what the edge's snapshot is read from.
-import type { Db } from '../../platform/database.ts'
-import type { ValuesOf } from '../../platform/statement.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { ValuesOf } from '../../platform/database/statement.ts'
 import { type edgeHost, edgeHosts, touchedEdgeHosts } from './statements.ts'
 
 /**

@@ -1,5 +1,5 @@
 // Door of deployments, from the queue to retention.
-export { type ClosedBranch, closeBranch, removeClosedBranches, reopenBranch } from './branches.ts'
+
 export {
   type Build,
   factsOf,
@@ -11,7 +11,6 @@ export {
   setDetected,
 } from './builds.ts'
 export { type DueStatus, findDueStatus, recordStatus } from './commit-statuses.ts'
-export { appendLines, lastLinesOf, linesAfter, type NewLogLine, trimRunLines } from './deployment-logs.ts'
 export {
   createDeployment,
   type DeploymentPlan,
@@ -26,12 +25,22 @@ export {
 } from './deployments.ts'
 export { type EdgeHostRow, readEdgeHosts, readTouchedEdgeHosts } from './hosts.ts'
 export { listDeployments } from './list.ts'
+export { appendLines, lastLinesOf, linesAfter, type NewLogLine, trimRunLines } from './logs/deployment-logs.ts'
+export { forgetRuntimeLines, runtimeLinesAfter } from './logs/runtime-logs.ts'
 export { describeMissingRef } from './missing-refs.ts'
 export { askTimeoutMs, checkDeployment, type PlanOptions, planDeployment, unreachableWarning } from './plans.ts'
 export { announceWaiting, describeStart, exceededMinutes, noticeableMs, startBuild } from './queue.ts'
 export { isUploaded, planRedeployment } from './redeployments.ts'
-export { forgetOldLines, removeOldDeployments } from './retention.ts'
-export { forgetRuntimeLines, runtimeLinesAfter } from './runtime-logs.ts'
+export { type ClosedBranch, closeBranch, removeClosedBranches, reopenBranch } from './retention/branches.ts'
+export { forgetOldLines, removeOldDeployments } from './retention/retention.ts'
+export {
+  countBytes,
+  findProjects,
+  findServed,
+  findToBuild,
+  findUncounted,
+  whileNoBackup,
+} from './retention/stored-files.ts'
 export { shareDeployment } from './shares.ts'
 export { readUploaded, type UploadedFile } from './sources.ts'
 export {
@@ -47,6 +56,5 @@ export {
   terminalStates,
   transitions,
 } from './states.ts'
-export { countBytes, findProjects, findServed, findToBuild, findUncounted, whileNoBackup } from './stored-files.ts'
 export { supersede, supersedeBy } from './superseding.ts'
 export { createPlanned, endUnfinished, planArchive, planUploaded, type UploadPlan } from './uploaded.ts'

@@ -1,6 +1,6 @@
 // Lists of deployments by filter, in SQL: the ids of a page.
-import { byOrder, facetedPage, pageIn } from '../../platform/facet-statements.ts'
-import { booleanArray, optional, statement, text, textArray } from '../../platform/statement.ts'
+import { byOrder, facetedPage, pageIn } from '../../platform/database/facet-statements.ts'
+import { booleanArray, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 
 type Owner = 'account' | 'project'
 

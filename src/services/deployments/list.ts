@@ -1,9 +1,9 @@
 // Lists of deployments: a page by id, with any of the filters.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
-import { pageBounds } from '../../platform/facet-statements.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Db } from '../../platform/database/database.ts'
+import { pageBounds } from '../../platform/database/facet-statements.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import { type DeploymentQuery, deploymentStates } from '../../schemas/deployments.ts'
 import type { Actor } from '../identity/index.ts'
 import { projectIdsOf } from '../projects/index.ts'

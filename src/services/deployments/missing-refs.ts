@@ -1,5 +1,5 @@
 // What is said of a ref that the repository does not have: which branches there are, and what to do.
-import type { Branches } from '../../platform/git-refs.ts'
+import type { Branches } from '../../platform/git/git-refs.ts'
 
 /** `branches` is null where the host did not tell. */
 export function describeMissingRef(repo: string, ref: string, branches: Branches | null): string {

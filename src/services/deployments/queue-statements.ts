@@ -1,5 +1,5 @@
 // The queue of builds in SQL. Its order is that of the functions take_build and build_places.
-import { int4, int8, jsonb, optional, statement, text, textArray } from '../../platform/statement.ts'
+import { int4, int8, jsonb, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 
 /** The places of those that wait. */
 export const queuePlaces = statement('deployments.queuePlaces', {

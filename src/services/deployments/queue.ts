@@ -1,7 +1,7 @@
 // Builds that wait: their place in the queue, what their log says of it, and the moment they start. The order itself is
 // that of the functions take_build and build_places of the database.
 import type { Deployment } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { queueRunning } from './commit-statuses.ts'
 import { buildMinutesUsed, queuePlaces, unannouncedBuilds, writeFirstLines } from './queue-statements.ts'
 

@@ -1,5 +1,5 @@
 // A deployment built again: from the same commit or the same uploaded files, with the settings and variables of now.
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Actor } from '../identity/index.ts'
 import { type DeploymentPlan, findDeployment } from './deployments.ts'

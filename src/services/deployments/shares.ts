@@ -1,9 +1,9 @@
 // Links to protected previews: signed, for one deployment and some time, and kept nowhere.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Vault } from '../../platform/secrets.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Urls } from '../../platform/http/urls.ts'
+import type { Vault } from '../../platform/secrets/secrets.ts'
 import type { DeploymentShare, ShareDeployment } from '../../schemas/deployments.ts'
 import type { Actor } from '../identity/index.ts'
 import { shareParameter, signPass } from '../projects/index.ts'

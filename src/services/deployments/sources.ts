@@ -1,6 +1,6 @@
 // The files that a deployment without git is built from: what is still missing of them, and what a worker reads.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
 import { readFiles, readMissing } from '../uploads/index.ts'
 

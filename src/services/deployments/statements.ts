@@ -11,7 +11,7 @@ import {
   text,
   textArray,
   timestamptz,
-} from '../../platform/statement.ts'
+} from '../../platform/database/statement.ts'
 import type { DetectedFramework } from '../../schemas/deployments.ts'
 import { eventIn, insertEvent } from '../events/index.ts'
 import { isOwned, ownerIn } from '../projects/index.ts'

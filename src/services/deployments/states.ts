@@ -1,7 +1,7 @@
 // The state machine of deployments: the table, and the one guarded change that moves a deployment along it.
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import { append, type EventType } from '../events/index.ts'
 import { type Actor, actorName } from '../identity/index.ts'
 import { noteMove } from '../projects/index.ts'

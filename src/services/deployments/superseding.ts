@@ -1,6 +1,6 @@
 // A newer push to a branch ends the builds of earlier ones: at once where its commit is known to exist, else once it is fetched.
-import { type Db, inTransaction } from '../../platform/database.ts'
-import type { Urls } from '../../platform/urls.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import { lockSuperseded, shareProjectOf } from './statements.ts'
 import { finishDeployment } from './states.ts'
 

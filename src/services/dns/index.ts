@@ -1,16 +1,5 @@
 // Door of DNS: zones, records, signing, updates and what nameservers serve.
-export {
-  type AliasChanges,
-  type AliasRow,
-  type AliasZone,
-  readAliasZone,
-  requeueOverdueAliases,
-  storeAliases,
-  zoneInPages,
-} from './aliases.ts'
-export { applyBatch, applyPlanned, checkBatch } from './batches.ts'
-export { compareDiscovered, type Discover, type Discovered, discoverZone, type FoundRecord } from './discover.ts'
-export { checkRecord, createRecord, findRecord, findZone, listRecords } from './dns-records.ts'
+
 export {
   checkDnssec,
   dnssecVersion,
@@ -19,7 +8,7 @@ export {
   putDnssec,
   putForeignKeys,
   rollOver,
-} from './dnssec.ts'
+} from './dnssec/dnssec.ts'
 export {
   foreignDs,
   type ParentAnswer,
@@ -28,9 +17,29 @@ export {
   type SigningCheck,
   settleSigning,
   signingJob,
-} from './dnssec-checks.ts'
-export { foreignText } from './dnssec-reasons.ts'
-export type { SigningOptions } from './dnssec-view.ts'
+} from './dnssec/dnssec-checks.ts'
+export { foreignText } from './dnssec/dnssec-reasons.ts'
+export type { SigningOptions } from './dnssec/dnssec-view.ts'
+export { platformDs, signPlatformZone, unsignPlatformZone } from './dnssec/platform-keys.ts'
+export { createZoneKey } from './dnssec/zone-keys.ts'
+export {
+  addSignatures,
+  type DueSignature,
+  dueSignatures,
+  postponeSignatures,
+  readPrivateKeys,
+  readSignatures,
+  settleSignatures,
+} from './dnssec/zone-signatures.ts'
+export { applyBatch, applyPlanned, checkBatch } from './records/batches.ts'
+export {
+  compareDiscovered,
+  type Discover,
+  type Discovered,
+  discoverZone,
+  type FoundRecord,
+} from './records/discover.ts'
+export { checkRecord, createRecord, findRecord, findZone, listRecords } from './records/dns-records.ts'
 export {
   checkKey,
   createKey,
@@ -42,13 +51,25 @@ export {
   readKeyIds,
   readKeys,
   type ServedKey,
-} from './keys.ts'
-export { addRecord } from './new-records.ts'
-export { platformDs, signPlatformZone, unsignPlatformZone } from './platform-keys.ts'
-export { announcePlatformZones, type PlatformZones, platformZones } from './platform-zones.ts'
-export { changeRecord, checkChange, deleteRecord } from './record-changes.ts'
-export { recordsAllowed } from './record-limits.ts'
-export { checkRrset, deleteRrset, findRrset, listRrsets, putRrset } from './rrsets.ts'
+} from './records/keys.ts'
+export { addRecord } from './records/new-records.ts'
+export { changeRecord, checkChange, deleteRecord } from './records/record-changes.ts'
+export { recordsAllowed } from './records/record-limits.ts'
+export { checkRrset, deleteRrset, findRrset, listRrsets, putRrset } from './records/rrsets.ts'
+export type { Prerequisite, UpdateStep } from './records/update-plans.ts'
+export { applyUpdate, forgetOldUpdates } from './records/updates.ts'
+export { findServedClaim } from './sql/statements.ts'
+export { createZoneWork, type ZoneUpload, type ZoneWork } from './thread/zone-work.ts'
+export {
+  type AliasChanges,
+  type AliasRow,
+  type AliasZone,
+  readAliasZone,
+  requeueOverdueAliases,
+  storeAliases,
+  zoneInPages,
+} from './zones/aliases.ts'
+export { announcePlatformZones, type PlatformZones, platformZones } from './zones/platform-zones.ts'
 export {
   beginLag,
   endLag,
@@ -59,7 +80,7 @@ export {
   noteCheck,
   secondariesOf,
   whyBehind,
-} from './secondary-lags.ts'
+} from './zones/secondary-lags.ts'
 export {
   aliasedType,
   challengeType,
@@ -72,12 +93,7 @@ export {
   type ServedZoneChange,
   type ServedZoneRow,
   type ServedZoneState,
-} from './served-zones.ts'
-export { findServedClaim } from './statements.ts'
-export { createZoneWork, type ZoneUpload, type ZoneWork } from './thread/zone-work.ts'
-export type { Prerequisite, UpdateStep } from './update-plans.ts'
-export { applyUpdate, forgetOldUpdates } from './updates.ts'
-export { createZoneKey } from './zone-keys.ts'
+} from './zones/served-zones.ts'
 export {
   checkPrimary,
   deletePrimary,
@@ -90,15 +106,6 @@ export {
   readFollowed,
   requeueOverdueZones,
   takeNotice,
-} from './zone-primaries.ts'
-export { purgeZone } from './zone-purge.ts'
-export {
-  addSignatures,
-  type DueSignature,
-  dueSignatures,
-  postponeSignatures,
-  readPrivateKeys,
-  readSignatures,
-  settleSignatures,
-} from './zone-signatures.ts'
-export { generatedNames, generatedRecords, generatedTtl, soaOf, zoneFileLimitBytes } from './zones.ts'
+} from './zones/zone-primaries.ts'
+export { purgeZone } from './zones/zone-purge.ts'
+export { generatedNames, generatedRecords, generatedTtl, soaOf, zoneFileLimitBytes } from './zones/zones.ts'

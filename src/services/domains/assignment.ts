@@ -1,7 +1,7 @@
 // Disputes settled by hand: the operator gives a name to one of the accounts that claim it.
 import type { Static } from '@sinclair/typebox'
 import { enqueue } from '../../jobs/queue.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { AssignDomain, OperatorDomain } from '../../schemas/operator-domains.ts'
 import { type Actor, actorName } from '../identity/index.ts'

@@ -1,5 +1,5 @@
 // Whether a name can be attached, by whom else it was claimed, and which nameservers it therefore gets.
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import type { Actor } from '../identity/index.ts'
 import { hostOf, isWildcard, parentsOf } from '../names/index.ts'

@@ -1,6 +1,6 @@
 // Changes of a domain by its owner: to another project, and to redirect to another domain.
 import type { Static } from '@sinclair/typebox'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { type Sound, together } from '../../platform/fields.ts'
 import type { ChangeDomain, CreateDomain } from '../../schemas/domains.ts'

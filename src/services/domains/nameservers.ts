@@ -1,6 +1,6 @@
 // The two nameservers of a claim, from the pool: for one name no two accounts, now or ever, get the same two.
 import { randomInt } from 'node:crypto'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { hostOf, parentsOf } from '../names/index.ts'
 import { adoptDomains, adoptPairs, lockHost, lockPairs, readStrays } from './statements.ts'
 

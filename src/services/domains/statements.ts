@@ -1,6 +1,15 @@
 // Domains in SQL.
 import { insertJob, jobIn, queueJobs } from '../../jobs/statements.ts'
-import { boolean, int4, int8, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import {
+  boolean,
+  int4,
+  int8,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/database/statement.ts'
 import { eventIn, insertEvent } from '../events/index.ts'
 
 /**

@@ -1,7 +1,7 @@
 // The state machines of domains: whether the ownership is verified, and the state of the certificate.
 import type { Domain, Prisma } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { append, type EventType } from '../events/index.ts'
 import { hostOf, parentsOf } from '../names/index.ts'
 import { type CertificateView, type DomainView, type ViewOptions, viewDomain, withNames } from './domains.ts'

@@ -2,10 +2,10 @@
 // `event_notify` tells listeners of each row, and `event_deliver` makes the deliveries to webhooks.
 import type { Static } from '@sinclair/typebox'
 import type { Event as EventRow } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
-import { currentTrace } from '../../platform/tracing.ts'
+import { currentTrace } from '../../platform/observe/tracing.ts'
 import type { Event as EventSchema } from '../../schemas/events.ts'
 import { type Actor, actorName } from '../identity/index.ts'
 import type { EventType, NewEvent } from './event-types.ts'

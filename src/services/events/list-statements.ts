@@ -1,6 +1,15 @@
 // Pages of the event log in SQL, by id.
-import type { Order } from '../../platform/page.ts'
-import { boolean, int4, json, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import type { Order } from '../../platform/database/page.ts'
+import {
+  boolean,
+  int4,
+  json,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/database/statement.ts'
 
 /**
  * What a statement could see, in the numbers of events: every transaction below `max` but those that were `open`. One in

@@ -1,9 +1,9 @@
 // Pages of the event log: newest first for people, oldest first for programs that come back for more.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
+import { idBounds, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault } from '../../platform/errors.ts'
 import { idAt } from '../../platform/ids.ts'
-import { idBounds, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { EventQuery } from '../../schemas/events.ts'
 import type { Actor } from '../identity/index.ts'
 import { typesOf } from './event-types.ts'

@@ -1,5 +1,5 @@
 // The months of the event log in SQL. Making and dropping their tables is done by functions of the database.
-import { int4, statement, text, timestamptz } from '../../platform/statement.ts'
+import { int4, statement, text, timestamptz } from '../../platform/database/statement.ts'
 
 export const makeMonths = statement('events.make_months', {
   reason: 'not in Prisma',

@@ -1,6 +1,6 @@
 // The months of the event log: each has a table, made ahead of time and dropped when it is too old. An insert needs none
 // of this: the first and the last table have no bound on their outer side.
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
 import { deleteOldEvents, dropMonths, makeMonths } from './month-statements.ts'
 
 const batch = 2_000

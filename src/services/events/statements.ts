@@ -1,5 +1,5 @@
 // Events in SQL: how changes write them, and how the log is read in the order of (xid, seq).
-import { newId, timeOf } from '../../platform/ids.ts'
+
 import {
   boolean,
   int4,
@@ -11,8 +11,9 @@ import {
   text,
   textArray,
   timestamptz,
-} from '../../platform/statement.ts'
-import { currentTrace } from '../../platform/tracing.ts'
+} from '../../platform/database/statement.ts'
+import { newId, timeOf } from '../../platform/ids.ts'
+import { currentTrace } from '../../platform/observe/tracing.ts'
 import type { NewEvent } from './event-types.ts'
 
 /** An event as it is written. */

@@ -1,5 +1,5 @@
 // What an operator watches of the whole platform, as one reading.
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { countNodes } from '../nodes/index.ts'
 import { selectCertificates, selectQueue } from './statements.ts'
 

@@ -1,6 +1,6 @@
 // Figures of the whole platform in SQL: its queue and its certificates.
-import { isFree } from '../../platform/lease.ts'
-import { int4, optional, statement, text } from '../../platform/statement.ts'
+import { isFree } from '../../platform/database/lease.ts'
+import { int4, optional, statement, text } from '../../platform/database/statement.ts'
 
 const due = `failed_at IS NULL AND run_at <= now() AND ${isFree('locked_until')}`
 

@@ -1,6 +1,6 @@
 // Answers by idempotency key: kept for a day, so that a POST that is sent again gets the answer of the first.
 import { deleteInBatches } from '../../platform/batches.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { findAnswerRow, storeAnswerRow, tryLockKey } from './statements.ts'
 
 export type StoredAnswer = {

@@ -1,5 +1,5 @@
 // Idempotency keys in SQL.
-import { boolean, bytea, int4, optional, statement, text } from '../../platform/statement.ts'
+import { boolean, bytea, int4, optional, statement, text } from '../../platform/database/statement.ts'
 
 /** Held until commit or rollback, also by a crash: a key can neither run twice at once nor stay locked. */
 export const tryLockKey = statement('idempotency.lock', {

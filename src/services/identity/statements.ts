@@ -1,5 +1,5 @@
 // The lock of an account, in SQL.
-import { statement, text } from '../../platform/statement.ts'
+import { statement, text } from '../../platform/database/statement.ts'
 
 /** Holds the account against other changes until the transaction ends; rows that refer to the account can be made. */
 export const lockAccount = statement('accounts.lock', {

@@ -1,7 +1,7 @@
 // Instances of server projects: which are wanted, which runner has which, and in what state they are.
 
-import { type Database, type Db, inTransaction } from '../../platform/database.ts'
-import type { ValuesOf } from '../../platform/statement.ts'
+import { type Database, type Db, inTransaction } from '../../platform/database/database.ts'
+import type { ValuesOf } from '../../platform/database/statement.ts'
 import {
   firstLeavingSlot,
   forgetLost,

@@ -1,6 +1,6 @@
 // Instances of server projects and the runners that hold them, in SQL.
-import { isFree, leaseEnd } from '../../platform/lease.ts'
-import { boolean, int4, int8, optional, statement, text, textArray } from '../../platform/statement.ts'
+import { isFree, leaseEnd } from '../../platform/database/lease.ts'
+import { boolean, int4, int8, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 
 /** From this slot on an instance is one that leaves its node: it serves until another one is healthy in its place. */
 export const firstLeavingSlot = 100

@@ -1,6 +1,6 @@
 // The authority of the certificates that edges and runners show each other: made once, its key sealed.
-import { type Database, inTransaction } from '../../platform/database.ts'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
+import { type Database, inTransaction } from '../../platform/database/database.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import { lockInternalCa } from './statements.ts'
 
 /** Both as PEM. */

@@ -1,5 +1,5 @@
 // The lock under which the internal authority is made.
-import { statement, text } from '../../platform/statement.ts'
+import { statement, text } from '../../platform/database/statement.ts'
 
 export const lockInternalCa = statement('internalCa.lock', {
   reason: 'not in Prisma',

@@ -1,10 +1,10 @@
 // Jobs that were given up: for the operator to read, to run again or to delete.
 import type { Static } from '@sinclair/typebox'
 import type { Job as JobRow } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault } from '../../platform/errors.ts'
-import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import type { Job } from '../../schemas/jobs.ts'
 import { createDeployment, type DeploymentView, withProject } from '../deployments/index.ts'
 import { copySource, requeueJob } from './statements.ts'

@@ -1,5 +1,5 @@
 // SQL of failed jobs: to queue one again.
-import { int4, int8, statement, text } from '../../platform/statement.ts'
+import { int4, int8, statement, text } from '../../platform/database/statement.ts'
 
 /** A new job in place of the failed one, with all attempts before it; if one with its key waits already, that one is it. */
 export const requeueJob = statement('jobs.requeue', {

@@ -2,10 +2,10 @@
 // slices, so that a request asks nobody; while the database is away, each counts alone.
 import type { Logger } from 'pino'
 import { inBatches } from '../../platform/batches.ts'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
+import type { Notifications } from '../../platform/database/notifications.ts'
+import { inGroups, newSilence } from '../../platform/database/pool.ts'
 import { randomLabel } from '../../platform/ids.ts'
-import type { Notifications } from '../../platform/notifications.ts'
-import { inGroups, newSilence } from '../../platform/pool.ts'
 import { createSlices, type Slices } from './slices.ts'
 import { beat, forgetPast, holdOpen, readElsewhere } from './statements.ts'
 

@@ -1,6 +1,6 @@
 // Takes slices of shared limits from the database: one statement at a time, for all keys that need one.
-import type { Database } from '../../platform/database.ts'
-import { inGroups } from '../../platform/pool.ts'
+import type { Database } from '../../platform/database/database.ts'
+import { inGroups } from '../../platform/database/pool.ts'
 import { takeSlices } from './statements.ts'
 
 export type Ask = {

@@ -1,6 +1,6 @@
 // Who is told of an event by mail: members who may see what it is about, have proved their address, and have not muted the kind.
 import type { Membership, Token, User } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { allows, type Scope } from '../identity/index.ts'
 import { type MailKind, mailKinds } from './kinds.ts'
 import type { MailEvent } from './occasions.ts'

@@ -1,6 +1,6 @@
 // A mail that is due, with all that its text is made from; read when it is sent, so that it goes only to who still may see it.
-import type { Db } from '../../platform/database.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { Vault } from '../../platform/secrets/secrets.ts'
 import { audienceOf } from './audience.ts'
 import { type AnyMailKind, isMailKind, type MailKind } from './kinds.ts'
 import { findFailure, type MailEvent } from './occasions.ts'

@@ -1,5 +1,5 @@
 // From an event to the mails about it: decided once, by a job that the event's own transaction has queued.
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { timeOf } from '../../platform/ids.ts'
 import { audienceOf } from './audience.ts'
 import { occasionOf } from './occasions.ts'

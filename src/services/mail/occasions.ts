@@ -1,6 +1,6 @@
 // Which events are worth a mail: the first failure of a streak and its end, what was lost, and answers of support.
 import type { Event } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import type { EventType } from '../events/index.ts'
 import type { TicketView } from '../tickets/index.ts'
 import { type AnyMailKind, mailEvents } from './kinds.ts'

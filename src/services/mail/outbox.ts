@@ -2,7 +2,7 @@
 import type { Mail } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import type { MailKind } from './kinds.ts'
 import type { MailEvent, Occasion } from './occasions.ts'
 import { countWaiting, lockRecipients } from './statements.ts'

@@ -1,5 +1,5 @@
 // Mails in SQL: locks, the streak of failures that a deployment belongs to, and how much waits.
-import { int4, statement, text, textArray } from '../../platform/statement.ts'
+import { int4, statement, text, textArray } from '../../platform/database/statement.ts'
 
 /** Holds people until the transaction ends, so that two events at once count what each gets one after the other. */
 export const lockRecipients = statement('mail.lock', {

@@ -1,7 +1,7 @@
 // Mails to an address that nobody has proved: invitations, and the link that proves one. How many are sent, and their codes, which
 // are in no row and no event.
-import { type Db, inTransaction } from '../../platform/database.ts'
-import { hashToken, type Vault } from '../../platform/secrets.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { hashToken, type Vault } from '../../platform/secrets/secrets.ts'
 import { lockAccount } from '../identity/index.ts'
 import { proofCode } from '../people/index.ts'
 import type { MailEvent } from './occasions.ts'

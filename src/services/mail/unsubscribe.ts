@@ -1,6 +1,6 @@
 // The link by which a mail mutes its kind without a sign-in (RFC 8058): signed, and good for one person and kind alone.
-import type { Db } from '../../platform/database.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { Vault } from '../../platform/secrets/secrets.ts'
 import { isMailKind, type MailKind } from './kinds.ts'
 
 const purpose = 'unsubscribe'

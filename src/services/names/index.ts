@@ -5,7 +5,7 @@ import { parse } from 'tldts'
 import type { Config } from '../../config.ts'
 import { canonicalName } from '../../dns/names.ts'
 import { Fault, type FieldCode, invalidField } from '../../platform/errors.ts'
-import { ownNames } from '../../platform/own-names.ts'
+import { ownNames } from '../../platform/http/own-names.ts'
 
 // Names that no registry gives out (RFC 6761, 6762, 7686, 9476 and ICANN's .internal).
 const reservedTopLevels = new Set(['test', 'localhost', 'invalid', 'example', 'local', 'internal', 'onion', 'alt'])

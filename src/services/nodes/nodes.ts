@@ -1,9 +1,9 @@
 // The nodes of the installation, for its operator: which there are, and which of them shall drain.
 import type { Static } from '@sinclair/typebox'
 import type { Node as NodeRow } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault } from '../../platform/errors.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Node as NodeSchema } from '../../schemas/nodes.ts'
 import type { Load } from './load.ts'
 import { selectLost } from './statements.ts'

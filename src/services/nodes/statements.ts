@@ -1,5 +1,5 @@
 // The nodes of the installation in SQL: heartbeats, by the clock of the database.
-import { boolean, int4, jsonb, optional, statement, text, textArray } from '../../platform/statement.ts'
+import { boolean, int4, jsonb, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 import type { Load } from './load.ts'
 
 /** A node that was not heard of for this long is lost: three heartbeats, and a slow one. */

@@ -1,8 +1,8 @@
 // Links that are opened once: `/setup#<code>` signs a known person in, makes the first owner, or accepts an invitation.
 import type { Account, Invitation, SignInLink, User } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { hashToken, newSecret } from '../../platform/secrets.ts'
+import { hashToken, newSecret } from '../../platform/secrets/secrets.ts'
 import { lockAccount } from '../identity/index.ts'
 import { addMember } from './memberships.ts'
 import type { Role } from './roles.ts'

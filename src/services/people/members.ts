@@ -1,9 +1,9 @@
 // Changes of members. Nobody gives or takes what they do not have, only owners touch owners, and one is always left.
 import type { Static } from '@sinclair/typebox'
 import type { Membership } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import { type ChangeMember, roleNames } from '../../schemas/people.ts'
 import { append, eventOf } from '../events/index.ts'
 import { type Actor, allows, lockAccount } from '../identity/index.ts'

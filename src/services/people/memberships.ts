@@ -1,7 +1,7 @@
 // Memberships: a person in an account, with a role. What the role allows is held by a token that nobody has.
 import type { Static } from '@sinclair/typebox'
 import type { Membership, User } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Member } from '../../schemas/people.ts'

@@ -1,6 +1,6 @@
 // What the operator of the machine does by hand: people, their accounts, and a link that signs them in.
 import type { Account, User } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { append, eventOf } from '../events/index.ts'
 import { lockAccount } from '../identity/index.ts'
 import { narrowDescendants } from '../tokens/index.ts'

@@ -1,9 +1,9 @@
 // Sessions: who is signed in where. The browser holds the secret in a cookie; stored is its hash.
 import type { Session, User } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import { hashToken, newSecret } from '../../platform/secrets.ts'
+import { hashToken, newSecret } from '../../platform/secrets/secrets.ts'
 import { append } from '../events/index.ts'
 import { lockUser } from './sign-in-statements.ts'
 

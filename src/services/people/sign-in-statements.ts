@@ -1,5 +1,5 @@
 // Ways to sign in, in SQL.
-import { statement, text } from '../../platform/statement.ts'
+import { statement, text } from '../../platform/database/statement.ts'
 
 /** Whoever changes the ways in which a person signs in takes turns, so that one is left; until the transaction ends. */
 export const lockUser = statement('people.lock_user', {

@@ -1,6 +1,6 @@
 // Removes what has ended: sessions, links, invitations, steps of sign-ins, programs that wait, and tokens of consoles.
 import { deleteInBatches } from '../../platform/batches.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { idleMs } from './sessions.ts'
 
 // So long a console is told that its token has expired, and not that there is none.

@@ -1,6 +1,6 @@
 // People: who they are. What they may do is said by their memberships.
 import type { Session, User } from '../../generated/client.ts'
-import { type Database, type Db, violation } from '../../platform/database.ts'
+import { type Database, type Db, violation } from '../../platform/database/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { append } from '../events/index.ts'

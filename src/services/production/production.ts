@@ -1,8 +1,8 @@
 // What served production of a project: from when to when, and why. The newest entry has no end.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
+import { type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault } from '../../platform/errors.ts'
-import { type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { ProductionEntry } from '../../schemas/production.ts'
 import { findDeployment } from '../deployments/index.ts'
 import type { Actor } from '../identity/index.ts'

@@ -1,7 +1,7 @@
 // Production is pointed at another deployment: by a promotion or a rollback, and pinned there or released.
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import { type DeploymentView, findDeploymentToChange, viewDeployment } from '../deployments/index.ts'
 import { append, eventOf } from '../events/index.ts'
 import { type Actor, actorName } from '../identity/index.ts'

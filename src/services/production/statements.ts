@@ -1,6 +1,6 @@
 // The edges that have followed production, in SQL.
-import { isFree, leaseEnd } from '../../platform/lease.ts'
-import { int4, int8, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { isFree, leaseEnd } from '../../platform/database/lease.ts'
+import { int4, int8, statement, text, textArray, timestamptz } from '../../platform/database/statement.ts'
 
 // A lease that ended so long ago is nobody's any more.
 const forgottenAfter = `interval '10 minutes'`

@@ -1,6 +1,6 @@
 // Edges that follow production: each has a lease, says what it shows, and the last one ends the switch.
-import { type Database, type Db, inTransaction } from '../../platform/database.ts'
-import type { Urls } from '../../platform/urls.ts'
+import { type Database, type Db, inTransaction } from '../../platform/database/database.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import { rowOf, viewDeployment, withProject } from '../deployments/index.ts'
 import { append } from '../events/index.ts'
 import { noteSwitches, renewEdge, settleSwitches } from './statements.ts'

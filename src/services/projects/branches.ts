@@ -1,6 +1,6 @@
 // The branches of a project: each has a label of its own from its first deployment on.
-import type { Db } from '../../platform/database.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import { branchLabels, isReserved } from './labels.ts'
 import { claimBranchLabel, readBranchLabel } from './statements.ts'
 

@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import { enqueue } from '../../jobs/queue.ts'
 import { BadSchedule, nextRun, parseSchedule } from '../../platform/cron-schedule.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import type { FieldError } from '../../platform/errors.ts'
 import { badField, type Sound } from '../../platform/fields.ts'
 import { newId, timeOf } from '../../platform/ids.ts'

@@ -1,6 +1,6 @@
 // The default branch of a project's repository, as its host last named it: the production branch of most projects.
 import type { Project } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 
 type Known = Pick<Project, 'id' | 'repo' | 'defaultBranch' | 'followsDefaultBranch' | 'productionBranch'>
 

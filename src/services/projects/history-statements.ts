@@ -1,5 +1,5 @@
 // The history of production in SQL.
-import { int8, statement, text } from '../../platform/statement.ts'
+import { int8, statement, text } from '../../platform/database/statement.ts'
 
 // How many entries a project keeps.
 const longestHistory = 1_000

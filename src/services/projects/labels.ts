@@ -1,9 +1,9 @@
 // Labels of the hosts below DEPLOYMENT_DOMAIN: each is given out once, and those of projects and branches are held
 // for their account.
 import { hash } from 'node:crypto'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import { randomLabel } from '../../platform/ids.ts'
-import type { Urls } from '../../platform/urls.ts'
 import { countIdleLabels } from './statements.ts'
 import { wellKnownLabels } from './well-known-labels.ts'
 

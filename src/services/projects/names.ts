@@ -1,6 +1,6 @@
 // The names of projects: a project that was renamed is still found by its former ones.
 import type { Project } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 
 /** Projects are addressed by name or by id; a name holds no underscore, so the two cannot be confused. */

@@ -1,8 +1,8 @@
 // Who sees the previews of a project: the password, and the signatures of links and cookies.
 import type { Project } from '../../generated/client.ts'
 import { invalidField } from '../../platform/errors.ts'
-import type { PasswordHasher } from '../../platform/password-hash.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import type { PasswordHasher } from '../../platform/secrets/password-hash.ts'
+import type { Vault } from '../../platform/secrets/secrets.ts'
 
 /** The slow hash of the new password, made before the transaction; undefined where none is given. */
 export type Hashed = { passwordHash?: string | undefined }

@@ -1,6 +1,6 @@
 // Entries of the history of production: one is begun whenever production goes to another deployment, which ends the last.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import type { ProductionEntry } from '../../schemas/production.ts'
 import { selectBefore, trimHistory } from './history-statements.ts'
 

@@ -1,5 +1,5 @@
 // Projects in SQL.
-import { boolean, int4, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { boolean, int4, optional, statement, text, textArray, timestamptz } from '../../platform/database/statement.ts'
 
 /** Parameters of `isOwned`, for the statement that it is part of; an `Actor` has both. */
 export const ownerIn = { accountId: text(), projectIds: optional(textArray()) }

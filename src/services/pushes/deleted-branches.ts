@@ -1,8 +1,8 @@
 // A push that deletes a branch: its builds end, and its previews go later. An old one that is sent again does nothing.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
-import { isRefName } from '../../platform/repositories.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Db } from '../../platform/database/database.ts'
+import { isRefName } from '../../platform/git/repositories.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import type { Push, PushResult as PushResultSchema } from '../../schemas/push-hooks.ts'
 import { askTimeoutMs, type ClosedBranch, closeBranch, type PlanOptions, reopenBranch } from '../deployments/index.ts'
 import { openAccess } from '../projects/index.ts'

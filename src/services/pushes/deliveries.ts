@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Project, Push } from '../../generated/client.ts'
-import { type Db, inTransaction, refusedQuota } from '../../platform/database.ts'
+import { type Db, inTransaction, refusedQuota } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { PushResult as PushResultSchema } from '../../schemas/push-hooks.ts'
 import type { DeploymentView } from '../deployments/index.ts'

@@ -2,12 +2,12 @@
 import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { DeployHook, Project } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
+import { isRefName } from '../../platform/git/repositories.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import { isRefName } from '../../platform/repositories.ts'
-import type { Urls } from '../../platform/urls.ts'
 import type {
   CreateDeployHook,
   DeployHookResult,

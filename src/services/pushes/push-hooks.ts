@@ -2,10 +2,10 @@
 import { randomInt } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Project, PushHook } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Urls } from '../../platform/http/urls.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import type {
   PushHook as PushHookSchema,
   PutCommitStatusTarget,

@@ -2,12 +2,12 @@
 import type { Static } from '@sinclair/typebox'
 import type { Project } from '../../generated/client.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { isRefName, type PushCheck } from '../../platform/repositories.ts'
-import { repositoryName } from '../../platform/repository-address.ts'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
-import type { Urls } from '../../platform/urls.ts'
+import { isRefName, type PushCheck } from '../../platform/git/repositories.ts'
+import { repositoryName } from '../../platform/git/repository-address.ts'
+import type { Urls } from '../../platform/http/urls.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import type { Push as PushSchema } from '../../schemas/push-hooks.ts'
 import {
   askTimeoutMs,

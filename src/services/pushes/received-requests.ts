@@ -1,8 +1,8 @@
 // A pull or merge request that a repository host tells of: noted, and deployed where it comes from the same repository.
 import type { Project, PullRequest } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
-import type { PushCheck } from '../../platform/repositories.ts'
-import { repositoryName } from '../../platform/repository-address.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { PushCheck } from '../../platform/git/repositories.ts'
+import { repositoryName } from '../../platform/git/repository-address.ts'
 import {
   askTimeoutMs,
   closeBranch,

@@ -1,6 +1,6 @@
 // What repository hosts say of a pull or merge request, in one form. All of it but the signature is written by strangers.
 import { invalidField } from '../../platform/errors.ts'
-import { isRefName } from '../../platform/repositories.ts'
+import { isRefName } from '../../platform/git/repositories.ts'
 
 export type RequestEvent = {
   /** open: it is open and may have a new commit; edit: its title changed. */

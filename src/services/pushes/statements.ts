@@ -1,5 +1,5 @@
 // Pushes and their hooks in SQL.
-import { boolean, bytea, int4, optional, statement, text } from '../../platform/statement.ts'
+import { boolean, bytea, int4, optional, statement, text } from '../../platform/database/statement.ts'
 
 /**
  * What a push is checked against. One statement, whether there is a hook or not: Prisma would read project and account

@@ -1,5 +1,5 @@
 // Quotas: what an account may have. The counters and most refusals are triggers of the database; see the migration.
-import type { Db, RefusedQuota } from '../../platform/database.ts'
+import type { Db, RefusedQuota } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { type Limits, type QuotaName, quotaNames, quotas } from '../../schemas/quotas.ts'
 import { readLimit } from './statements.ts'

@@ -1,5 +1,5 @@
 // Quotas in SQL.
-import { int8, optional, statement, text } from '../../platform/statement.ts'
+import { int8, optional, statement, text } from '../../platform/database/statement.ts'
 
 /** The limit of an account by the name of the quota; null if there is none. */
 export const readLimit = statement('accounts.limit', {

@@ -1,9 +1,9 @@
 // Search across projects, domains, deployments and tickets: each by its own index, and no more than the token may read.
 import type { Static } from '@sinclair/typebox'
 import type { Config } from '../../config.ts'
-import type { Db } from '../../platform/database.ts'
-import type { PageRequest } from '../../platform/page.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { PageRequest } from '../../platform/database/page.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import { type SearchQuery, type SearchResults, searchedKinds } from '../../schemas/search.ts'
 import { type DeploymentView, listDeployments, rowOf, viewDeployment, withProject } from '../deployments/index.ts'
 import { type DomainView, listDomains } from '../domains/index.ts'

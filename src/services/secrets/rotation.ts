@@ -1,7 +1,7 @@
 // Re-seals every stored secret with the present key, beside a running platform: in batches, and as often as one likes.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Database } from '../../platform/database.ts'
-import type { Vault } from '../../platform/secrets.ts'
+import type { Database } from '../../platform/database/database.ts'
+import type { Vault } from '../../platform/secrets/secrets.ts'
 import { type SealedColumn, type SealedKey, sealedColumns } from './statements.ts'
 
 export type ColumnRotation = {

@@ -1,6 +1,6 @@
 // Which keys values are sealed with: a wrong SECRETS_KEY is refused at the start, a missing old one is named by readiness.
-import type { Database, Db } from '../../platform/database.ts'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
+import type { Database, Db } from '../../platform/database/database.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import { lockSealingKeys, sealedColumns } from './statements.ts'
 
 /** The key of this process opens nothing that is stored; the message says what to do. */

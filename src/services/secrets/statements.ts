@@ -1,6 +1,7 @@
 // Sealed values in SQL: every column that has some, read and re-sealed in batches.
-import { placeOf } from '../../platform/secrets.ts'
-import { bytea, byteaArray, int4, int8, statement, text, textArray } from '../../platform/statement.ts'
+
+import { bytea, byteaArray, int4, int8, statement, text, textArray } from '../../platform/database/statement.ts'
+import { placeOf } from '../../platform/secrets/secrets.ts'
 
 /** One process at a time decides which keys are known; held until the transaction ends. */
 export const lockSealingKeys = statement('secrets.lock', {

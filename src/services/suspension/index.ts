@@ -1,10 +1,10 @@
 // Suspension of an account: everything of it stops in one transaction, and comes back in another.
 import type { Static } from '@sinclair/typebox'
 import type { Account } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import type { ChangeAccount } from '../../schemas/operator.ts'
 import { type AccountView, findAccount, viewAccount } from '../accounts/index.ts'
 import { queueIssuesOf } from '../certificates/index.ts'

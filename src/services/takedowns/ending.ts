@@ -1,8 +1,8 @@
 // The end of takedowns: by an operator, or because nobody can ever serve the host again.
 import type { Static } from '@sinclair/typebox'
 import type { Prisma, Takedown } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
-import type { Urls } from '../../platform/urls.ts'
+import type { Db } from '../../platform/database/database.ts'
+import type { Urls } from '../../platform/http/urls.ts'
 import type { Takedown as TakedownSchema } from '../../schemas/takedowns.ts'
 import { append, type EventType } from '../events/index.ts'
 

@@ -1,6 +1,6 @@
 // The takedowns that stand: for the edge, which answers none of these hosts, and for the owner of one of them.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import type { TakedownNotice } from '../../schemas/takedowns.ts'
 import { namesCovering } from './names.ts'
 

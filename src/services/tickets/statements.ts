@@ -1,7 +1,7 @@
 // Tickets in SQL.
-import { byOrder, facetedPage, pageIn } from '../../platform/facet-statements.ts'
-import type { Order } from '../../platform/page.ts'
-import { optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { byOrder, facetedPage, pageIn } from '../../platform/database/facet-statements.ts'
+import type { Order } from '../../platform/database/page.ts'
+import { optional, statement, text, textArray, timestamptz } from '../../platform/database/statement.ts'
 import { eventIn, insertEvent } from '../events/index.ts'
 
 export const createTicketRows = statement('tickets.create', {

@@ -1,6 +1,6 @@
 // The state machine of tickets: the table, and the one guarded statement that moves a ticket along it.
 import type { Static } from '@sinclair/typebox'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import type { ChangeTicketAsSupport } from '../../schemas/operator.ts'

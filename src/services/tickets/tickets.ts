@@ -2,11 +2,11 @@
 import { domainToASCII } from 'node:url'
 import type { Static } from '@sinclair/typebox'
 import type { Account, Ticket, TicketMessage } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
+import { pageBounds } from '../../platform/database/facet-statements.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
-import { pageBounds } from '../../platform/facet-statements.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { OperatorTicket } from '../../schemas/operator.ts'
 import {
   type CreateTicket,

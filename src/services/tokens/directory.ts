@@ -1,9 +1,9 @@
 // The tokens that requests come with, kept in memory until the database says that one changed.
 import { LRUCache } from 'lru-cache'
-import type { Database } from '../../platform/database.ts'
-import type { Notifications } from '../../platform/notifications.ts'
-import { inGroups, newSilence } from '../../platform/pool.ts'
-import { hashToken } from '../../platform/secrets.ts'
+import type { Database } from '../../platform/database/database.ts'
+import type { Notifications } from '../../platform/database/notifications.ts'
+import { inGroups, newSilence } from '../../platform/database/pool.ts'
+import { hashToken } from '../../platform/secrets/secrets.ts'
 import { changesTokens, type Scope, type ZoneParts } from '../identity/index.ts'
 import { createLookUps } from './look-ups.ts'
 import { selectTokens, updateLastUses } from './statements.ts'

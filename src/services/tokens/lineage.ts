@@ -1,7 +1,7 @@
 // How tokens come from each other. A child never has a right that its parent lacks, and never outlives it. A token that
 // rotated itself shares its lineage with its successor. Revoking a token ends its lineage and everything that created.
 import type { Token } from '../../generated/client.ts'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { type Actor, allows, isCovered, lockAccount, partsIn, type Scope } from '../identity/index.ts'
 import { selectAncestors } from './statements.ts'

@@ -1,7 +1,7 @@
 // Look-ups by key, made together: one query at a time for all keys that wait.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inSilence } from '../../platform/database/pool.ts'
 import { Fault } from '../../platform/errors.ts'
-import { inSilence } from '../../platform/pool.ts'
 
 // Each one that waits holds a request.
 const maxWaiting = 5_000

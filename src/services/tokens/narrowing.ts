@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Static } from '@sinclair/typebox'
 import { Prisma, type Token } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound, together } from '../../platform/fields.ts'
 import { roleNames } from '../../schemas/people.ts'

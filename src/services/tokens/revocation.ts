@@ -1,6 +1,6 @@
 // Revokes tokens, each with its lineage and everything those created: a thief may have created some.
 import type { Token } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { roleNames } from '../../schemas/people.ts'
 import { append, eventOf } from '../events/index.ts'

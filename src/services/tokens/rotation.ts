@@ -1,6 +1,6 @@
 // Rotates tokens: a new one takes the place of an old one, with the same rights.
 import type { Token } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { invalidField } from '../../platform/errors.ts'
 import { append, eventOf } from '../events/index.ts'
 import { type Actor, partsIn, type Scope } from '../identity/index.ts'

@@ -9,7 +9,7 @@ import {
   text,
   textArray,
   timestamptz,
-} from '../../platform/statement.ts'
+} from '../../platform/database/statement.ts'
 import type { Scope, ZonePart } from '../identity/index.ts'
 
 const zonePartsOut = optional(jsonb<readonly ZonePart[]>())

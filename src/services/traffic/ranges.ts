@@ -1,5 +1,5 @@
 // The range of time that a caller asks for: aligned to steps, within what is kept, in a number of buckets that is bounded.
-import { readTime, refuseTime } from '../../platform/query-times.ts'
+import { readTime, refuseTime } from '../../platform/database/query-times.ts'
 import type { trafficSteps } from '../../schemas/traffic.ts'
 import type { RollupStep } from '../../schemas/traffic-columns.ts'
 import { hourMonths, keptSince, minuteDays } from './retention.ts'

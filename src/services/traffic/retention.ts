@@ -1,6 +1,6 @@
 // Deletes rollups that are kept no longer.
 import { deleteInBatches } from '../../platform/batches.ts'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
 import type { RollupStep } from '../../schemas/traffic-columns.ts'
 
 const dayMs = 24 * 60 * 60_000

@@ -1,9 +1,9 @@
 // Adds what was counted to the rollups each minute. While the database is away it is kept, within bounds, for later.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
 import { randomLabel } from '../../platform/ids.ts'
-import type { Counted, Tallies } from '../../platform/tallies.ts'
+import type { Counted, Tallies } from '../../platform/observe/tallies.ts'
 import { type RollupStep, rollupSteps } from '../../schemas/traffic-columns.ts'
 import { addDnsTraffic, addTraffic } from './statements.ts'
 

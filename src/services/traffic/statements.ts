@@ -1,5 +1,14 @@
 // Traffic in SQL: what edges and nameservers add, and the sums of it.
-import { int4, int8, json, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import {
+  int4,
+  int8,
+  json,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/database/statement.ts'
 import { dnsColumns, edgeColumns, type RollupStep } from '../../schemas/traffic-columns.ts'
 import { isOwned, ownerIn } from '../projects/index.ts'
 

@@ -1,6 +1,6 @@
 // What was asked of projects and zones, read from the rollups.
 import type { Static } from '@sinclair/typebox'
-import type { Db } from '../../platform/database.ts'
+import type { Db } from '../../platform/database/database.ts'
 import type { AccountTraffic, DnsTraffic, ProjectTraffic, TrafficTotals } from '../../schemas/traffic.ts'
 import { answerCodes, questionTypes } from '../../schemas/traffic.ts'
 import { dnsColumns, durationBoundsMs, edgeAt, edgeColumns } from '../../schemas/traffic-columns.ts'

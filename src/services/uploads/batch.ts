@@ -1,9 +1,9 @@
 // Several small files in one request: a tar archive in memory, in which the name of each file is its hash.
 import { hash } from 'node:crypto'
-import { ByteReader, CutShort } from '../../platform/byte-reader.ts'
 import { Fault } from '../../platform/errors.ts'
-import { BadArchive, tarPadding } from '../../platform/tar.ts'
-import { readArchive } from '../../platform/tar-reader.ts'
+import { ByteReader, CutShort } from '../../platform/files/byte-reader.ts'
+import { BadArchive, tarPadding } from '../../platform/files/tar.ts'
+import { readArchive } from '../../platform/files/tar-reader.ts'
 
 export type BatchFile = { sha256: string; content: Buffer }
 

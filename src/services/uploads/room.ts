@@ -1,6 +1,7 @@
 // Room on the disk for bodies on their way: what uploads in progress have announced counts before they write it.
-import { freeBytes } from '../../platform/disk.ts'
+
 import { Fault } from '../../platform/errors.ts'
+import { freeBytes } from '../../platform/files/disk.ts'
 
 export type RoomOptions = {
   directory: string

@@ -1,6 +1,6 @@
 // Uploads in SQL.
 import { queueBuilds } from '../../jobs/statements.ts'
-import { boolean, int4, int8, jsonb, optional, statement, text, textArray } from '../../platform/statement.ts'
+import { boolean, int4, int8, jsonb, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 
 /** Changes of the uploads of an account take turns: what one of them finds missing, the next one does not bring unseen. */
 export const lockUploads = statement('uploads.lock', {

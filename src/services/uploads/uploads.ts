@@ -1,9 +1,9 @@
 // Uploads of an account: what waits, within which limits, and what begins once it has come.
 import type { Static } from '@sinclair/typebox'
 import { deleteInBatches } from '../../platform/batches.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
-import { currentTrace } from '../../platform/tracing.ts'
+import { currentTrace } from '../../platform/observe/tracing.ts'
 import type { Upload as UploadSchema } from '../../schemas/uploads.ts'
 import { type Actor, inProjectsOf } from '../identity/index.ts'
 import { limitOf, quotaFault } from '../quotas/index.ts'

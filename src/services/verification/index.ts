@@ -1,7 +1,7 @@
 // Checks of ownership: what a check reads, how its result is written, and when the next one is.
 import { type AnyJob, enqueueAll } from '../../jobs/queue.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
-import type { ValuesOf } from '../../platform/statement.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import type { ValuesOf } from '../../platform/database/statement.ts'
 import { findServedClaim, type SigningOptions, signingJob } from '../dns/index.ts'
 import {
   type checkedDomain,

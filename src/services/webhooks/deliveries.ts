@@ -2,10 +2,10 @@
 // active webhook that subscribes to a new event; here are those asked for by hand, and the log of all of them.
 import type { Static } from '@sinclair/typebox'
 import type { Delivery } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
 import type { Delivery as DeliverySchema, DeliveryWithAttempts as WithAttemptsSchema } from '../../schemas/webhooks.ts'
 import { eventOf } from '../events/index.ts'
 import type { Actor } from '../identity/index.ts'

@@ -1,6 +1,6 @@
 // What became of attempts: written in batches, with when the next one is due and how often the receiver failed.
 import { inBatches } from '../../platform/batches.ts'
-import type { Database } from '../../platform/database.ts'
+import type { Database } from '../../platform/database/database.ts'
 import { idAt } from '../../platform/ids.ts'
 import {
   countWaitingDeliveries,

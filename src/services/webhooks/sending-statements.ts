@@ -1,7 +1,15 @@
 // The sending of webhooks in SQL. A row of webhook_lane is how the sending of one webhook stands: which worker has the
 // lease, when a worker has to look next, and how often the receiver failed in a row.
-import { leaseEnd } from '../../platform/lease.ts'
-import { int4, int4Array, optional, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import { leaseEnd } from '../../platform/database/lease.ts'
+import {
+  int4,
+  int4Array,
+  optional,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/database/statement.ts'
 import { horizon } from '../events/index.ts'
 
 // A receiver that failed this often in a row is only probed, one delivery at a time, until it succeeds.

@@ -1,7 +1,7 @@
 // The sending side of webhooks in the database: which worker holds a webhook, and which of its deliveries are next.
 // A worker holds a whole webhook and not single deliveries: that keeps its events in order, bounds what one receiver
 // is sent at a time over all workers, and costs one statement per round instead of one per delivery.
-import type { Database, Db } from '../../platform/database.ts'
+import type { Database, Db } from '../../platform/database/database.ts'
 import {
   claimDueDeliveries,
   recordLostAttempts,

@@ -1,5 +1,14 @@
 // Webhooks and deliveries in SQL; leases of workers and what they claim are in sending-statements.ts.
-import { boolean, int4, int8, json, statement, text, textArray, timestamptz } from '../../platform/statement.ts'
+import {
+  boolean,
+  int4,
+  int8,
+  json,
+  statement,
+  text,
+  textArray,
+  timestamptz,
+} from '../../platform/database/statement.ts'
 import { asyncCommit, circuitFailures } from './sending-statements.ts'
 
 function lock(name: string, strength: string) {

@@ -1,5 +1,5 @@
 // Where a webhook may point: the rules on its URL. Addresses are checked again after names are resolved.
-import { hostRefusal } from '../../platform/public-address.ts'
+import { hostRefusal } from '../../platform/http/public-address.ts'
 
 export type TargetRules = { production: boolean; webhookAllowPrivate: boolean }
 

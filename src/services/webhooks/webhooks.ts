@@ -2,12 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Webhook } from '../../generated/client.ts'
-import { type Db, inTransaction } from '../../platform/database.ts'
+import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
-import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/page.ts'
-import { placeOf, type Vault } from '../../platform/secrets.ts'
+import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import { eventTypes } from '../../schemas/events.ts'
 import type {
   ChangeWebhook,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../src/platform/ids.ts'
-import { proofCode } from '../../../src/services/people/address-proofs.ts'
 import { createLink } from '../../../src/services/people/links.ts'
+import { proofCode } from '../../../src/services/people/sign-in/address-proofs.ts'
 import { createUser } from '../../../src/services/people/users.ts'
 import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'

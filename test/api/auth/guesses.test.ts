@@ -1,6 +1,6 @@
 // Guessing: how often somebody may try, over all servers, and that a flood keeps nobody else out.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hashToken } from '../../../src/platform/secrets.ts'
+import { hashToken } from '../../../src/platform/secrets/secrets.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { Browser, openPerson } from '../../helpers/auth.ts'
 import { type Replica, startReplica } from '../../helpers/replica.ts'

@@ -1,9 +1,9 @@
 // Sign-in by an identity provider: who may come in, and what an attacker sends instead.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createIdentityProvider } from '../../../src/platform/identity-provider.ts'
 import { newId } from '../../../src/platform/ids.ts'
+import { createIdentityProvider } from '../../../src/platform/secrets/identity-provider.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
-import { personOf } from '../../../src/services/people/oidc.ts'
+import { personOf } from '../../../src/services/people/sign-in/oidc.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type AuthAnswer, Browser, openPerson } from '../../helpers/auth.ts'
 import { type Claims, startProvider, type TestProvider } from '../../helpers/identity-provider.ts'

@@ -1,8 +1,8 @@
 // Passwords, one-time passwords and recovery codes: how they sign in, and what does not.
 import { Secret, TOTP } from 'otpauth'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { createPasswordHasher } from '../../../src/platform/password-hash.ts'
-import { createVault, placeOf } from '../../../src/platform/secrets.ts'
+import { createPasswordHasher } from '../../../src/platform/secrets/password-hash.ts'
+import { createVault, placeOf } from '../../../src/platform/secrets/secrets.ts'
 import { rotateSecrets } from '../../../src/services/secrets/rotation.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { Browser, openPerson } from '../../helpers/auth.ts'

@@ -1,8 +1,8 @@
 // Requests without a valid token: limited per address, few queries for many guesses, and no harm to anybody else.
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { clientOf } from '../../../src/platform/client-address.ts'
-import { newToken } from '../../../src/platform/secrets.ts'
+import { clientOf } from '../../../src/platform/http/client-address.ts'
+import { newToken } from '../../../src/platform/secrets/secrets.ts'
 import { createTokenDirectory } from '../../../src/services/tokens/directory.ts'
 import { createLookUps } from '../../../src/services/tokens/look-ups.ts'
 import { selectTokens } from '../../../src/services/tokens/statements.ts'

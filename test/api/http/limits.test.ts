@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
-import { createRateLimit } from '../../../src/api/http/rate-limit.ts'
+import { createRateLimit } from '../../../src/api/http/shares/rate-limit.ts'
 import { sharedApi, startApi } from '../../helpers/api.ts'
 import { blockProjects } from '../../helpers/block.ts'
 import { closed } from '../../helpers/closed.ts'

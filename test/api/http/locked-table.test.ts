@@ -1,7 +1,7 @@
 // One table that is locked holds up its own routes: everything else is answered meanwhile.
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { poolUsage } from '../../../src/platform/database.ts'
+import { poolUsage } from '../../../src/platform/database/database.ts'
 import { type Answer, sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { blockAccount, blockTable } from '../../helpers/block.ts'
 import { until } from '../../helpers/until.ts'

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { tarEnd, tarHeader, tarPadding } from '../../../src/platform/tar.ts'
+import { tarEnd, tarHeader, tarPadding } from '../../../src/platform/files/tar.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi

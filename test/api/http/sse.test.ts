@@ -2,8 +2,8 @@
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createShares, decorateShares, giveBack } from '../../../src/api/http/shares.ts'
-import { createStreams, type EventStream } from '../../../src/api/http/sse.ts'
+import { createStreams, type EventStream } from '../../../src/api/http/live/sse.ts'
+import { createShares, decorateShares, giveBack } from '../../../src/api/http/shares/shares.ts'
 import { closed } from '../../helpers/closed.ts'
 import { until } from '../../helpers/until.ts'
 

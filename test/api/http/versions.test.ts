@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import type { InjectOptions } from 'fastify'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { apiVersion, knownVersions } from '../../../src/api/http/versions.ts'
-import { createZoneKey } from '../../../src/services/dns/zone-keys.ts'
+import { apiVersion, knownVersions } from '../../../src/api/http/answers/versions.ts'
+import { createZoneKey } from '../../../src/services/dns/dnssec/zone-keys.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 const [older, current] = ['2026-11-14', '2026-11-19']

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { idAt } from '../../../src/platform/ids.ts'
-import { placeOf } from '../../../src/platform/secrets.ts'
+import { placeOf } from '../../../src/platform/secrets/secrets.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { pruneDeliveries, pruneSurplus } from '../../../src/services/webhooks/results.ts'
 import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'

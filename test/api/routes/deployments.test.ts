@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { findBuild } from '../../../src/services/deployments/builds.ts'
-import { appendLines } from '../../../src/services/deployments/deployment-logs.ts'
+import { appendLines } from '../../../src/services/deployments/logs/deployment-logs.ts'
 import { finishDeployment, type Outcome } from '../../../src/services/deployments/states.ts'
 import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { createRepository } from '../../helpers/repository.ts'

@@ -1,6 +1,6 @@
 // Keys of zones: what they are, who may make them, and that their secrets are shown once.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { placeOf } from '../../../src/platform/secrets.ts'
+import { placeOf } from '../../../src/platform/secrets/secrets.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi

@@ -1,6 +1,6 @@
 // /dns/{domain}/dnssec: what it shows, who may change it, and what is refused.
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createZoneKey } from '../../../src/services/dns/zone-keys.ts'
+import { createZoneKey } from '../../../src/services/dns/dnssec/zone-keys.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi

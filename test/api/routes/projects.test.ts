@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { placeOf } from '../../../src/platform/secrets.ts'
+import { placeOf } from '../../../src/platform/secrets/secrets.ts'
 import { type Build, openVariables } from '../../../src/services/deployments/builds.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 

@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { removeClosedBranches } from '../../../src/services/deployments/branches.ts'
+import { removeClosedBranches } from '../../../src/services/deployments/retention/branches.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import { forgetOldPullRequests, maxOpen } from '../../../src/services/pushes/pull-requests.ts'
 import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { appendLines } from '../../../src/services/deployments/deployment-logs.ts'
-import { forgetRuntimeLines } from '../../../src/services/deployments/runtime-logs.ts'
+import { appendLines } from '../../../src/services/deployments/logs/deployment-logs.ts'
+import { forgetRuntimeLines } from '../../../src/services/deployments/logs/runtime-logs.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { readStream } from '../../helpers/stream.ts'

@@ -1,6 +1,6 @@
 // Rotation and revocation: whatever was made out of a stolen token ends with it, whoever rotated it.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { inTransaction } from '../../../src/platform/database.ts'
+import { inTransaction } from '../../../src/platform/database/database.ts'
 import { revokeOwnToken } from '../../../src/services/tokens/revocation.ts'
 import { forgetEndedTokens } from '../../../src/services/tokens/tokens.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { isWellFormedToken, newToken } from '../../../src/platform/secrets.ts'
+import { isWellFormedToken, newToken } from '../../../src/platform/secrets/secrets.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { until } from '../../helpers/until.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { isPublicAddress } from '../../../src/platform/public-address.ts'
+import { isPublicAddress } from '../../../src/platform/http/public-address.ts'
 import { targetRefusal } from '../../../src/services/webhooks/targets.ts'
 import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { placeOf } from '../../../src/platform/secrets.ts'
+import { placeOf } from '../../../src/platform/secrets/secrets.ts'
 import { eventTypes } from '../../../src/schemas/events.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { subscribes } from '../../../src/services/webhooks/webhooks.ts'

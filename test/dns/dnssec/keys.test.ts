@@ -3,8 +3,8 @@ import { createPrivateKey, createPublicKey, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { dnskeyRdata, dsRdata, keyTagOf } from '../../../src/dns/dnssec/keys.ts'
 import { wireName } from '../../../src/dns/packet/wire-names.ts'
-import { createVault, placeOf } from '../../../src/platform/secrets.ts'
-import { createZoneKey } from '../../../src/services/dns/zone-keys.ts'
+import { createVault, placeOf } from '../../../src/platform/secrets/secrets.ts'
+import { createZoneKey } from '../../../src/services/dns/dnssec/zone-keys.ts'
 
 // RFC 6605, section 6.1.
 const publicKey = Buffer.from(

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
-import { namesLfs } from '../../../src/engines/builder/lfs.ts'
+import { namesLfs } from '../../../src/engines/builder/source/lfs.ts'
 import { counted, takesLinearSteps } from '../../helpers/steps/steps.ts'
 
-const counting = await counted<typeof import('../../../src/engines/builder/lfs.ts')>('src/engines/builder/lfs.ts')
+const counting = await counted<typeof import('../../../src/engines/builder/source/lfs.ts')>(
+  'src/engines/builder/source/lfs.ts',
+)
 
 test('a filter of Git LFS is found in attributes, unless it is commented out', () => {
   for (const text of ['*.png filter=lfs', '# all\r\n*.png diff=lfs filter=lfs -text\r\n', '\n\na filter=lfs']) {

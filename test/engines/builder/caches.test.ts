@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type CacheNote, type Caches, openCaches } from '../../../src/engines/builder/cache.ts'
+import { type CacheNote, type Caches, openCaches } from '../../../src/engines/builder/run/cache.ts'
 import type { Build } from '../../../src/services/deployments/builds.ts'
 
 describe('caches', () => {

@@ -5,7 +5,7 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freeBytes } from '../../../src/platform/disk.ts'
+import { freeBytes } from '../../../src/platform/files/disk.ts'
 import { until } from '../../helpers/until.ts'
 import { type Platform, scripts, startPlatform } from './host.ts'
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readPacked } from '../../../src/engines/builder/entries.ts'
-import { BuildFailure } from '../../../src/engines/builder/failure.ts'
-import { entryKinds } from '../../../src/engines/builder/packer.ts'
-import { ByteReader, CutShort } from '../../../src/platform/byte-reader.ts'
+import { BuildFailure } from '../../../src/engines/builder/explain/failure.ts'
+import { readPacked } from '../../../src/engines/builder/tree/entries.ts'
+import { entryKinds } from '../../../src/engines/builder/tree/packer.ts'
+import { ByteReader, CutShort } from '../../../src/platform/files/byte-reader.ts'
 import {
   endOf,
   file,

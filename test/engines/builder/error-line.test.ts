@@ -1,10 +1,10 @@
 // The line that says why a command failed, in what its tools print.
 import { describe, expect, test } from 'vitest'
-import { findErrorLine } from '../../../src/engines/builder/error-line.ts'
+import { findErrorLine } from '../../../src/engines/builder/explain/error-line.ts'
 import { counted, takesLinearSteps } from '../../helpers/steps/steps.ts'
 
-type Module = typeof import('../../../src/engines/builder/error-line.ts')
-const counting = await counted<Module>('src/engines/builder/error-line.ts')
+type Module = typeof import('../../../src/engines/builder/explain/error-line.ts')
+const counting = await counted<Module>('src/engines/builder/explain/error-line.ts')
 
 const linesOf = (text: string, from = 1) => text.split('\n').map((text, index) => ({ seq: from + index, text }))
 const find = (text: string) => findErrorLine(linesOf(text))

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { BuildFailure } from '../../../src/engines/builder/failure.ts'
-import { createResolver, treeOf } from '../../../src/engines/builder/link-tree.ts'
-import { followLinks } from '../../../src/engines/builder/links.ts'
+import { BuildFailure } from '../../../src/engines/builder/explain/failure.ts'
+import { createResolver, treeOf } from '../../../src/engines/builder/tree/link-tree.ts'
+import { followLinks } from '../../../src/engines/builder/tree/links.ts'
 import { createPauses } from '../../../src/platform/pauses.ts'
 import { counted, stepsOf } from '../../helpers/steps/steps.ts'
 
@@ -274,8 +274,9 @@ describe('links that lead through each other by long ways', () => {
   const most = { ...limits, entries: 50_000 }
 
   test('take the steps of their own, not those of the chain for each', async () => {
-    const { followLinks } =
-      await counted<typeof import('../../../src/engines/builder/links.ts')>('src/engines/builder/links.ts')
+    const { followLinks } = await counted<typeof import('../../../src/engines/builder/tree/links.ts')>(
+      'src/engines/builder/tree/links.ts',
+    )
     const [near, far] = [into(1, 2_000), into(38, 2_000)]
     const steps = await stepsOf(() => followLinks(near, most, () => null))
     expect(await stepsOf(() => followLinks(far, most, () => null))).toBeLessThan(steps * 1.2)

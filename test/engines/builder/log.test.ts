@@ -1,8 +1,8 @@
 // What a build prints beyond the limit of its log.
 import { StringDecoder } from 'node:string_decoder'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createBuildLog } from '../../../src/engines/builder/log.ts'
-import type { Database } from '../../../src/platform/database.ts'
+import { createBuildLog } from '../../../src/engines/builder/explain/log.ts'
+import type { Database } from '../../../src/platform/database/database.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 

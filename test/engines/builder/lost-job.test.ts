@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { buildHandlers, openDisk } from '../../../src/engines/builder/index.ts'
 import { createProofs } from '../../../src/engines/servers/index.ts'
-import { LostLease } from '../../../src/platform/lease.ts'
+import { LostLease } from '../../../src/platform/database/lease.ts'
 import { sharedPackageRegistry, sharedPrograms, sharedSandbox } from '../../helpers/sandbox.ts'
 import { type Platform, startPlatform } from './host.ts'
 

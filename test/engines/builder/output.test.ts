@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { outputMissing, outputsOf } from '../../../src/engines/builder/output.ts'
+import { outputMissing, outputsOf } from '../../../src/engines/builder/project/output.ts'
 import type { Build } from '../../../src/services/deployments/builds.ts'
 
 const build = (more: Partial<Build> = {}) => ({ framework: 'static', outputDirectory: null, ...more }) as Build

@@ -1,9 +1,9 @@
 // Streams as the packer writes them, made by hand, and ways to read them.
 import { Readable } from 'node:stream'
-import { type Entry, type Limits, type Packed, readPacked } from '../../../src/engines/builder/entries.ts'
-import { BuildFailure } from '../../../src/engines/builder/failure.ts'
-import { entryHeaderBytes, entryKinds } from '../../../src/engines/builder/packer.ts'
-import { CutShort } from '../../../src/platform/byte-reader.ts'
+import { BuildFailure } from '../../../src/engines/builder/explain/failure.ts'
+import { type Entry, type Limits, type Packed, readPacked } from '../../../src/engines/builder/tree/entries.ts'
+import { entryHeaderBytes, entryKinds } from '../../../src/engines/builder/tree/packer.ts'
+import { CutShort } from '../../../src/platform/files/byte-reader.ts'
 
 type Bytes = string | Buffer
 

@@ -5,9 +5,9 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Limits, readPacked } from '../../../src/engines/builder/entries.ts'
-import { PACKER, type PackerPlan } from '../../../src/engines/builder/packer.ts'
-import { removeTree } from '../../../src/platform/remove-tree.ts'
+import { type Limits, readPacked } from '../../../src/engines/builder/tree/entries.ts'
+import { PACKER, type PackerPlan } from '../../../src/engines/builder/tree/packer.ts'
+import { removeTree } from '../../../src/platform/files/remove-tree.ts'
 import { readAll, type Seen } from './packed.ts'
 
 let tree: string

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { remedyFor as findRemedy } from '../../../src/engines/builder/remedies.ts'
+import { remedyFor as findRemedy } from '../../../src/engines/builder/explain/remedies.ts'
 import { counted, takesLinearSteps } from '../../helpers/steps/steps.ts'
 
-type Remedies = typeof import('../../../src/engines/builder/remedies.ts')
-const counting = await counted<Remedies>('src/engines/builder/remedies.ts')
+type Remedies = typeof import('../../../src/engines/builder/explain/remedies.ts')
+const counting = await counted<Remedies>('src/engines/builder/explain/remedies.ts')
 const open = { network: 'public' as const, hosts: ['registry.npmjs.org:443', 'git.example:443'] }
 const remedyFor = (printed: string) => findRemedy(printed, open)
 

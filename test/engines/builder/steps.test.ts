@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { stepsArgv, stepsOf } from '../../../src/engines/builder/steps.ts'
+import { stepsArgv, stepsOf } from '../../../src/engines/builder/run/steps.ts'
 
 /** What is heard of each command when the shell's output comes in pieces of that many octets. */
 function run(commands: string[], pieceOctets: number): { heard: string[]; status: number | null } {

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { submoduleUrl } from '../../../src/engines/builder/submodules.ts'
+import { submoduleUrl } from '../../../src/engines/builder/source/submodules.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { type Platform, scripts, startPlatform } from './host.ts'
 

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { PackageManager } from '../../../src/engines/builder/detection/types.ts'
-import { librariesOf, memberDirectories } from '../../../src/engines/builder/libraries.ts'
-import type { Source } from '../../../src/engines/builder/source-tree.ts'
+import { librariesOf, memberDirectories } from '../../../src/engines/builder/project/libraries.ts'
 import {
   beforeInstall,
   byYarn,
@@ -12,9 +10,11 @@ import {
   managerEnvironment,
   scriptCommandOf,
   usesPlugAndPlay,
-} from '../../../src/engines/builder/toolchain.ts'
-import { hasGlibc, hostNode, nodeMajors } from '../../../src/sandbox/node-versions.ts'
-import { type Program, ProgramUnavailable } from '../../../src/sandbox/programs.ts'
+} from '../../../src/engines/builder/project/toolchain.ts'
+import type { PackageManager } from '../../../src/engines/builder/project/types.ts'
+import type { Source } from '../../../src/engines/builder/tree/source-tree.ts'
+import { hasGlibc, hostNode, nodeMajors } from '../../../src/sandbox/programs/node-versions.ts'
+import { type Program, ProgramUnavailable } from '../../../src/sandbox/programs/programs.ts'
 
 /** A commit of these files. */
 function sourceOf(files: Record<string, string>): Source {

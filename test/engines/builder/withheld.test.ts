@@ -1,7 +1,7 @@
 // What nobody means to publish stays out of sites that nothing builds, whichever way their files come, unless told otherwise.
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createGuard } from '../../../src/engines/builder/withheld.ts'
+import { createGuard } from '../../../src/engines/builder/output/withheld.ts'
 import { type Platform, startPlatform } from './host.ts'
 
 const key = '-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n'

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { placeOf } from '../../../src/platform/secrets.ts'
+import { placeOf } from '../../../src/platform/secrets/secrets.ts'
 import { until } from '../../helpers/until.ts'
 import { addressesIn, askUdp } from '../nameserver/packets.ts'
 import { isPebbleInstalled } from './pebble.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWorker } from '../../../src/jobs/worker.ts'
-import { closeDatabase, openDatabase } from '../../../src/platform/database.ts'
+import { closeDatabase, openDatabase } from '../../../src/platform/database/database.ts'
 import { until } from '../../helpers/until.ts'
 import { isPebbleInstalled, startPebble } from './pebble.ts'
 import { served, startWorld, type World } from './world.ts'

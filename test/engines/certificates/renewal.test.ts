@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { IssueFailure, nextAttemptAt, retryTable } from '../../../src/engines/certificates/failures.ts'
 import { createIssuer, type Issuer } from '../../../src/engines/certificates/issuer.ts'
 import { momentWithin, plannedRenewal, renewalIdOf } from '../../../src/engines/certificates/renewal.ts'
-import { LostLease } from '../../../src/platform/lease.ts'
+import { LostLease } from '../../../src/platform/database/lease.ts'
 import { domainCertificate } from '../../../src/services/certificates/domain-certificates.ts'
 import {
   beginOrder,

@@ -2,8 +2,8 @@ import { createSocket, type Socket } from 'node:dgram'
 import { SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSender } from '../../../src/engines/delivery/sender.ts'
-import { createResolve } from '../../../src/platform/checked-lookup.ts'
-import { isPublicAddress } from '../../../src/platform/public-address.ts'
+import { createResolve } from '../../../src/platform/http/checked-lookup.ts'
+import { isPublicAddress } from '../../../src/platform/http/public-address.ts'
 import { answers, type Receiver, startReceiver } from './receiver.ts'
 
 const message = { body: '{}', headers: { 'content-type': 'application/json' } }

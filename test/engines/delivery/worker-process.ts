@@ -1,9 +1,9 @@
 // A worker that delivers, in a process of its own that can be killed: `node worker-process.ts <database url> <lease ms>`.
 import { pino } from 'pino'
 import { startDeliveries } from '../../../src/engines/delivery/deliveries.ts'
-import { openDatabase } from '../../../src/platform/database.ts'
-import { listen } from '../../../src/platform/notifications.ts'
-import { createVault } from '../../../src/platform/secrets.ts'
+import { openDatabase } from '../../../src/platform/database/database.ts'
+import { listen } from '../../../src/platform/database/notifications.ts'
+import { createVault } from '../../../src/platform/secrets/secrets.ts'
 
 const [url = '', leaseMs = ''] = process.argv.slice(2)
 const log = pino({ level: 'silent' })

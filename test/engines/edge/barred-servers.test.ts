@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { ServerProjects } from '../../../src/engines/edge/server-projects.ts'
+import type { ServerProjects } from '../../../src/engines/edge/hosts/server-projects.ts'
 import { findProject } from '../../../src/services/projects/projects.ts'
 import { until } from '../../helpers/until.ts'
 import { expectNeutral, looksOverTls, putBack, suspend, takeDown } from './barring.ts'

@@ -1,9 +1,9 @@
 // The host of a branch shows its newest READY deployment, with everything that holds for previews.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { HostTable } from '../../../src/engines/edge/hosts.ts'
-import type { Takeovers } from '../../../src/engines/edge/takeovers.ts'
-import { createPasswordHasher } from '../../../src/platform/password-hash.ts'
-import { createVault } from '../../../src/platform/secrets.ts'
+import { HostTable } from '../../../src/engines/edge/hosts/hosts.ts'
+import type { Takeovers } from '../../../src/engines/edge/hosts/takeovers.ts'
+import { createPasswordHasher } from '../../../src/platform/secrets/password-hash.ts'
+import { createVault } from '../../../src/platform/secrets/secrets.ts'
 import { deleteDeployment } from '../../../src/services/deployments/deployments.ts'
 import { readEdgeHosts } from '../../../src/services/deployments/hosts.ts'
 import { shareDeployment } from '../../../src/services/deployments/shares.ts'

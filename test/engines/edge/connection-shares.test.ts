@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { createConnectionShares, mostConnections } from '../../../src/platform/connection-shares.ts'
+import { createConnectionShares, mostConnections } from '../../../src/platform/database/connection-shares.ts'
 import { until } from '../../helpers/until.ts'
 import { startWorld, type World } from './world.ts'
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { isNamedByContent } from '../../../src/engines/edge/caching.ts'
-import { contentTypeOf } from '../../../src/engines/edge/content-types.ts'
-import { preferenceOf } from '../../../src/engines/edge/encodings.ts'
-import { hostName } from '../../../src/engines/edge/host-header.ts'
-import { matchesTag, rangeOf } from '../../../src/engines/edge/ranges.ts'
+import { isNamedByContent } from '../../../src/engines/edge/answer/caching.ts'
+import { contentTypeOf } from '../../../src/engines/edge/answer/content-types.ts'
+import { preferenceOf } from '../../../src/engines/edge/answer/encodings.ts'
+import { matchesTag, rangeOf } from '../../../src/engines/edge/answer/ranges.ts'
+import { hostName } from '../../../src/engines/edge/hosts/host-header.ts'
 import { headersOf, matchingBlocks, parseHeaders } from '../../../src/platform/site-rules/header-rules.ts'
 
 test.each([

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
-import { answerPlainRequests } from '../../../src/engines/edge/plain-connections.ts'
+import { answerPlainRequests } from '../../../src/engines/edge/bare/plain-connections.ts'
 
 test('a plain request that cannot be answered on the socket is the server’s, and the process goes on', async () => {
   const server = createServer((_request, response) => void response.writeHead(500).end('failed'))

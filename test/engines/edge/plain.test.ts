@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readPlainRequest } from '../../../src/engines/edge/plain-request.ts'
+import { readPlainRequest } from '../../../src/engines/edge/bare/plain-request.ts'
 import { closed } from '../../helpers/closed.ts'
 import { startWorld, type World } from './world.ts'
 

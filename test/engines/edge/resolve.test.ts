@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { resolve } from '../../../src/engines/edge/resolve.ts'
-import { buildSite } from '../../../src/engines/edge/sites.ts'
-import type { Manifest } from '../../../src/platform/artifacts.ts'
+import { resolve } from '../../../src/engines/edge/hosts/resolve.ts'
+import { buildSite } from '../../../src/engines/edge/hosts/sites.ts'
+import type { Manifest } from '../../../src/platform/artifacts/artifacts.ts'
 import { parseRedirects } from '../../../src/platform/site-rules/redirects.ts'
 
 function siteOf(paths: string[], settings: Partial<Manifest> = {}, redirects = '') {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { Http1Response, stallMs } from '../../../src/engines/edge/responses.ts'
+import { Http1Response, stallMs } from '../../../src/engines/edge/answer/responses.ts'
 import { until } from '../../helpers/until.ts'
 
 const servers: Server[] = []

@@ -1,15 +1,17 @@
 import pg from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { createSnapshot, type Snapshot } from '../../../src/engines/edge/snapshot.ts'
-import { createTakeovers } from '../../../src/engines/edge/takeovers.ts'
+import { createSnapshot, type Snapshot } from '../../../src/engines/edge/hosts/snapshot.ts'
+import { createTakeovers } from '../../../src/engines/edge/hosts/takeovers.ts'
 import { readEdgeHosts } from '../../../src/services/deployments/hosts.ts'
 import { memoryInUse } from '../../helpers/heap.ts'
 import { counted, stepsOf, takesLinearSteps } from '../../helpers/steps/steps.ts'
 import { until } from '../../helpers/until.ts'
 import { startWorld, type World } from './world.ts'
 
-const counting = await counted<typeof import('../../../src/engines/edge/hosts.ts')>('src/engines/edge/hosts.ts')
+const counting = await counted<typeof import('../../../src/engines/edge/hosts/hosts.ts')>(
+  'src/engines/edge/hosts/hosts.ts',
+)
 
 let world: World
 let snapshot: Snapshot | undefined

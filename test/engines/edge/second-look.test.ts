@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createSecondLook } from '../../../src/engines/edge/second-look.ts'
-import type { ServerProjects } from '../../../src/engines/edge/server-projects.ts'
+import { createSecondLook } from '../../../src/engines/edge/hosts/second-look.ts'
+import type { ServerProjects } from '../../../src/engines/edge/hosts/server-projects.ts'
 import { startWorld, type World } from './world.ts'
 
 describe('a second look', () => {

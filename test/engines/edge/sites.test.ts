@@ -1,9 +1,9 @@
 // Sites of very many files: making one ready leaves the visitors of others their turn.
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
-import type { FileRoute } from '../../../src/engines/edge/routes.ts'
-import { createSites } from '../../../src/engines/edge/sites.ts'
-import type { Artifacts, Manifest } from '../../../src/platform/artifacts.ts'
+import type { FileRoute } from '../../../src/engines/edge/answer/routes.ts'
+import { createSites } from '../../../src/engines/edge/hosts/sites.ts'
+import type { Artifacts, Manifest } from '../../../src/platform/artifacts/artifacts.ts'
 
 const file = { hash: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', size: 0 }
 const paths = Array.from({ length: 20_000 }, (_, n) => `folder/page-${n}.html`)

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { createTakeovers, type Takeovers } from '../../../src/engines/edge/takeovers.ts'
-import type { Host } from '../../../src/engines/edge/targets.ts'
+import { createTakeovers, type Takeovers } from '../../../src/engines/edge/hosts/takeovers.ts'
+import type { Host } from '../../../src/engines/edge/hosts/targets.ts'
 import { until } from '../../helpers/until.ts'
 
 const server = { instances: 1, switching: false }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createCredentialTries, createTries } from '../../../src/engines/edge/tries.ts'
+import { createCredentialTries, createTries } from '../../../src/engines/edge/guards/tries.ts'
 
 const from = (n: number) => `2001:db8:${(n >> 8).toString(16)}:${(n & 0xff).toString(16)}::1`
 

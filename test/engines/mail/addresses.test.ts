@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../src/platform/ids.ts'
-import { proveAddress } from '../../../src/services/people/address-proofs.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
+import { proveAddress } from '../../../src/services/people/sign-in/address-proofs.ts'
 import { changeUser } from '../../../src/services/people/users.ts'
 import { type MailWorld, startMailWorld } from './world.ts'
 

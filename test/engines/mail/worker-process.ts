@@ -3,9 +3,9 @@ import { pino } from 'pino'
 import { loadConfig } from '../../../src/config.ts'
 import { createMailHandlers } from '../../../src/engines/mail/handlers.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
-import { openDatabase } from '../../../src/platform/database.ts'
-import { listen } from '../../../src/platform/notifications.ts'
-import { createVault } from '../../../src/platform/secrets.ts'
+import { openDatabase } from '../../../src/platform/database/database.ts'
+import { listen } from '../../../src/platform/database/notifications.ts'
+import { createVault } from '../../../src/platform/secrets/secrets.ts'
 
 const [databaseUrl, smtpUrl] = process.argv.slice(2) as [string, string]
 const log = pino({ level: 'silent' })

@@ -1,7 +1,7 @@
 // The cache of encoded answers: what it finds, and how much room it takes.
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { decodeQuery, emptyQuery } from '../../../src/dns/packet/query.ts'
-import { type AnswerSource, createAnswerCache } from '../../../src/engines/nameserver/cache.ts'
+import { type AnswerSource, createAnswerCache } from '../../../src/engines/nameserver/answer/cache.ts'
 
 afterEach(() => vi.restoreAllMocks())
 

@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Channel } from '../../../src/engines/nameserver/responder.ts'
+import type { Channel } from '../../../src/engines/nameserver/serve/responder.ts'
 import { memoryInUse } from '../../helpers/heap.ts'
 import { isSystemTier, seededRandom } from '../../helpers/seed.ts'
 import { until } from '../../helpers/until.ts'

@@ -1,7 +1,7 @@
 // Changes of a large zone, from the API to the answer: the nameserver reads the names that changed, and nothing is missed.
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { RecordsByName } from '../../../src/engines/nameserver/zone-records.ts'
+import { RecordsByName } from '../../../src/engines/nameserver/zones/zone-records.ts'
 import { postgresUrl } from '../../helpers/database.ts'
 import { until } from '../../helpers/until.ts'
 import { addressesIn, askUdp } from './packets.ts'

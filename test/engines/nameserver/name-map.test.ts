@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { NameMap } from '../../../src/engines/nameserver/name-map.ts'
+import { NameMap } from '../../../src/engines/nameserver/zones/name-map.ts'
 import { counted, stepsOf } from '../../helpers/steps/steps.ts'
 
 const filled = (from: number, to: number, map = new NameMap<number>()) => {
@@ -59,8 +59,8 @@ test('is the same map after it has grown and shrunk, and shares all but what cha
 })
 
 test('one that is large from the start is never divided while it grows, and is like any other when it is not', async () => {
-  const { NameMap } = await counted<typeof import('../../../src/engines/nameserver/name-map.ts')>(
-    'src/engines/nameserver/name-map.ts',
+  const { NameMap } = await counted<typeof import('../../../src/engines/nameserver/zones/name-map.ts')>(
+    'src/engines/nameserver/zones/name-map.ts',
   )
   const draft = NameMap.large<number>().edit()
   let most = 0

@@ -3,19 +3,24 @@ import { pino } from 'pino'
 import { loadConfig } from '../../../src/config.ts'
 import { typeNumbers } from '../../../src/dns/packet/numbers.ts'
 import { textName, wireName } from '../../../src/dns/packet/wire-names.ts'
-import { type AnswerCache, createAnswerCache } from '../../../src/engines/nameserver/cache.ts'
-import { type Cookies, createCookies } from '../../../src/engines/nameserver/cookies.ts'
-import { listenOn } from '../../../src/engines/nameserver/listeners.ts'
-import { type Found, lookup, type OutsideAddresses, type OwnedSet } from '../../../src/engines/nameserver/lookup.ts'
-import { createNameserverMetrics, type NameserverMetrics } from '../../../src/engines/nameserver/metrics.ts'
-import { createAliases, edgeAddresses } from '../../../src/engines/nameserver/outside.ts'
-import { createRateLimit, type RateLimitOptions } from '../../../src/engines/nameserver/rate-limit.ts'
-import { createResponder, type Responder } from '../../../src/engines/nameserver/responder.ts'
-import type { TcpLimits } from '../../../src/engines/nameserver/tcp.ts'
-import type { Transfers } from '../../../src/engines/nameserver/transfers.ts'
-import { buildZone, type Zone } from '../../../src/engines/nameserver/zone.ts'
-import { type ZoneSource, ZoneTable } from '../../../src/engines/nameserver/zone-table.ts'
-import { generatedRecords, soaOf } from '../../../src/services/dns/zones.ts'
+import { type AnswerCache, createAnswerCache } from '../../../src/engines/nameserver/answer/cache.ts'
+import { type Cookies, createCookies } from '../../../src/engines/nameserver/answer/cookies.ts'
+import { createNameserverMetrics, type NameserverMetrics } from '../../../src/engines/nameserver/answer/metrics.ts'
+import { createRateLimit, type RateLimitOptions } from '../../../src/engines/nameserver/answer/rate-limit.ts'
+import type { Transfers } from '../../../src/engines/nameserver/answer/transfers.ts'
+import { listenOn } from '../../../src/engines/nameserver/serve/listeners.ts'
+import { createResponder, type Responder } from '../../../src/engines/nameserver/serve/responder.ts'
+import type { TcpLimits } from '../../../src/engines/nameserver/serve/tcp.ts'
+import {
+  type Found,
+  lookup,
+  type OutsideAddresses,
+  type OwnedSet,
+} from '../../../src/engines/nameserver/zones/lookup.ts'
+import { createAliases, edgeAddresses } from '../../../src/engines/nameserver/zones/outside.ts'
+import { buildZone, type Zone } from '../../../src/engines/nameserver/zones/zone.ts'
+import { type ZoneSource, ZoneTable } from '../../../src/engines/nameserver/zones/zone-table.ts'
+import { generatedRecords, soaOf } from '../../../src/services/dns/zones/zones.ts'
 
 export const config = loadConfig({
   EDGE_ADDRESSES: '192.0.2.80,2001:db8::80',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { nothingListens } from '../../../src/engines/servers/health.ts'
-import { elsewhere } from '../../../src/engines/servers/instance.ts'
+import { nothingListens } from '../../../src/engines/servers/instance/health.ts'
+import { elsewhere } from '../../../src/engines/servers/instance/instance.ts'
 
 const reason = `The server was not healthy within 60 s: ${nothingListens}`
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createEnvironments, type ServerSettings } from '../../../src/engines/servers/environments.ts'
-import { createVault } from '../../../src/platform/secrets.ts'
-import { createSnapshots } from '../../../src/platform/snapshots.ts'
+import { createEnvironments, type ServerSettings } from '../../../src/engines/servers/run/environments.ts'
+import { createSnapshots } from '../../../src/platform/database/snapshots.ts'
+import { createVault } from '../../../src/platform/secrets/secrets.ts'
 
 let directory: string
 beforeEach(async () => {

@@ -2,9 +2,9 @@
 import { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { Pace } from '../../../src/engines/servers/pace.ts'
-import { Budget } from '../../../src/platform/budget.ts'
-import { CountedRequest } from '../../../src/platform/request-intake.ts'
+import { Pace } from '../../../src/engines/servers/instance/pace.ts'
+import { Budget } from '../../../src/platform/http/budget.ts'
+import { CountedRequest } from '../../../src/platform/http/request-intake.ts'
 import { until } from '../../helpers/until.ts'
 import { type Liar, startLiar } from './liars.ts'
 

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
-import { followFrames } from '../../../src/engines/servers/frames.ts'
+import { followFrames } from '../../../src/engines/servers/proxy/frames.ts'
 import { counted, stepsOf } from '../../helpers/steps/steps.ts'
 
-const counting = await counted<typeof import('../../../src/engines/servers/frames.ts')>('src/engines/servers/frames.ts')
+const counting = await counted<typeof import('../../../src/engines/servers/proxy/frames.ts')>(
+  'src/engines/servers/proxy/frames.ts',
+)
 
 /** A frame of a server, or of one that masks its frames although it shouldn't. */
 function frame(opcode: number, payload: number, masked = false): Buffer {

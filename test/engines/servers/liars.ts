@@ -1,13 +1,13 @@
 // A program that answers whatever bytes a test wants, behind the proxy; no sandbox and no supervisor.
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { isUpgrade } from '../../../src/engines/edge/upgrades.ts'
-import type { Instance } from '../../../src/engines/servers/instance.ts'
-import { createPool } from '../../../src/engines/servers/pool.ts'
-import { forward } from '../../../src/engines/servers/proxy.ts'
-import { tunnel } from '../../../src/engines/servers/tunnel.ts'
-import { boundRequests, CountedRequest } from '../../../src/platform/request-intake.ts'
-import { connectTo } from '../../../src/sandbox/connect.ts'
+import { isUpgrade } from '../../../src/engines/edge/serve/upgrades.ts'
+import type { Instance } from '../../../src/engines/servers/instance/instance.ts'
+import { createPool } from '../../../src/engines/servers/instance/pool.ts'
+import { forward } from '../../../src/engines/servers/proxy/proxy.ts'
+import { tunnel } from '../../../src/engines/servers/proxy/tunnel.ts'
+import { boundRequests, CountedRequest } from '../../../src/platform/http/request-intake.ts'
+import { connectTo } from '../../../src/sandbox/network/connect.ts'
 import type { Connect } from '../../../src/sandbox/sandbox.ts'
 
 export type Liar = {

@@ -1,9 +1,9 @@
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseHead } from '../../../src/engines/servers/answer-head.ts'
-import { createChunked } from '../../../src/engines/servers/chunked.ts'
-import { requestHead } from '../../../src/engines/servers/headers.ts'
+import { parseHead } from '../../../src/engines/servers/instance/answer-head.ts'
+import { createChunked } from '../../../src/engines/servers/instance/chunked.ts'
+import { requestHead } from '../../../src/engines/servers/proxy/headers.ts'
 import { until } from '../../helpers/until.ts'
 import { type Liar, startLiar } from './liars.ts'
 

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { expect, test } from 'vitest'
-import { ServerUnavailable, ServerUnhealthy } from '../../../src/engines/servers/failures.ts'
+import { ServerUnavailable, ServerUnhealthy } from '../../../src/engines/servers/instance/failures.ts'
 import { type Sandbox, SandboxError } from '../../../src/sandbox/sandbox.ts'
 import { until } from '../../helpers/until.ts'
 import { startWorld, withEachDriverAtOnce } from './world.ts'

@@ -1,6 +1,6 @@
 // A server that no longer answers is taken out and started again; one that is merely busy is not.
 import { expect, test } from 'vitest'
-import { watchLiveness } from '../../../src/engines/servers/liveness.ts'
+import { watchLiveness } from '../../../src/engines/servers/run/liveness.ts'
 import { until } from '../../helpers/until.ts'
 import { withEachDriverAtOnce } from './world.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { privateHosts } from '../../../src/sandbox/hosts.ts'
+import { privateHosts } from '../../../src/sandbox/network/hosts.ts'
 import { createSandbox, type Sandbox, type SandboxedCommand } from '../../../src/sandbox/sandbox.ts'
 import type { Network } from '../../../src/services/deployments/builds.ts'
 import { startWorld, type World } from './world.ts'

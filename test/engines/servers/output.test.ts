@@ -1,9 +1,9 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { createOutput, type LogWriter } from '../../../src/engines/servers/output.ts'
+import { createOutput, type LogWriter } from '../../../src/engines/servers/instance/output.ts'
 import { counted, stepsOf, takesLinearSteps } from '../../helpers/steps/steps.ts'
 
-type Output = typeof import('../../../src/engines/servers/output.ts')
-const counting = await counted<Output>('src/engines/servers/output.ts')
+type Output = typeof import('../../../src/engines/servers/instance/output.ts')
+const counting = await counted<Output>('src/engines/servers/instance/output.ts')
 
 afterEach(() => void vi.useRealTimers())
 

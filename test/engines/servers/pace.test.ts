@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { Pace } from '../../../src/engines/servers/pace.ts'
+import { Pace } from '../../../src/engines/servers/instance/pace.ts'
 
 /** Reads until the pace pauses; returns how often. */
 function readUntilPaused(socket: Socket, pace: Pace, bytes: number): number {

@@ -5,11 +5,11 @@ import { connect as connectHttp2, createServer as createHttp2Server } from 'node
 import type { AddressInfo } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Http2Request, Http2Response } from '../../../src/engines/edge/http2-messages.ts'
-import type { Upstream } from '../../../src/engines/servers/instance.ts'
-import { createPool } from '../../../src/engines/servers/pool.ts'
-import { forward } from '../../../src/engines/servers/proxy.ts'
-import { connectTo } from '../../../src/sandbox/connect.ts'
+import { Http2Request, Http2Response } from '../../../src/engines/edge/serve/http2-messages.ts'
+import type { Upstream } from '../../../src/engines/servers/instance/instance.ts'
+import { createPool } from '../../../src/engines/servers/instance/pool.ts'
+import { forward } from '../../../src/engines/servers/proxy/proxy.ts'
+import { connectTo } from '../../../src/sandbox/network/connect.ts'
 import type { Connect } from '../../../src/sandbox/sandbox.ts'
 
 // The parts of all answers are read into one buffer and copied into buffers that are used again.

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { ServerUnavailable } from '../../../src/engines/servers/failures.ts'
-import { programsOf } from '../../../src/engines/servers/programs.ts'
-import { hasGlibc, hostNode, nodeMajors } from '../../../src/sandbox/node-versions.ts'
-import { type Program, ProgramUnavailable } from '../../../src/sandbox/programs.ts'
+import { ServerUnavailable } from '../../../src/engines/servers/instance/failures.ts'
+import { programsOf } from '../../../src/engines/servers/run/programs.ts'
+import { hasGlibc, hostNode, nodeMajors } from '../../../src/sandbox/programs/node-versions.ts'
+import { type Program, ProgramUnavailable } from '../../../src/sandbox/programs/programs.ts'
 
 const other = nodeMajors.find((major) => major !== hostNode)!
 const open = async ({ package: name, version }: Program) => ({ host: `${name}@${version}`, inside: '/x', bin: 'bin' })

@@ -5,7 +5,7 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startOf } from '../../../src/engines/servers/start-script.ts'
+import { startOf } from '../../../src/engines/servers/run/start-script.ts'
 import { until } from '../../helpers/until.ts'
 import { type World, withEachDriverAtOnce } from './world.ts'
 

@@ -1,8 +1,8 @@
 // What a runner reports of its instances, and one that is wanted again while its last requests end.
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Servers } from '../../../src/engines/servers/servers.ts'
-import { createTenures } from '../../../src/engines/servers/tenures.ts'
+import type { Servers } from '../../../src/engines/servers/run/servers.ts'
+import { createTenures } from '../../../src/engines/servers/run/tenures.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import type { Duty } from '../../../src/services/instances/index.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { postJson } from '../../../src/engines/statuses/request.ts'
-import { createReach } from '../../../src/platform/checked-lookup.ts'
+import { createReach } from '../../../src/platform/http/checked-lookup.ts'
 
 const reach = createReach({ webhookAllowPrivate: true, dnsResolvers: [] })
 const rules = { production: false, webhookAllowPrivate: true }

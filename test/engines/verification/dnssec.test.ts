@@ -1,6 +1,6 @@
 // The parent's DS records decide how far the signing of a zone is: from on by default to off, with a rollover between.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { requeueForgottenSigning } from '../../../src/services/dns/dnssec-checks.ts'
+import { requeueForgottenSigning } from '../../../src/services/dns/dnssec/dnssec-checks.ts'
 import { type Behaviour, dsTtl } from './internet.ts'
 import { createSigning, type Signing } from './signing.ts'
 import { startVerificationWorld, type VerificationWorld } from './world.ts'

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createVerification } from '../../../src/engines/verification/verification.ts'
-import { LostLease } from '../../../src/platform/lease.ts'
+import { LostLease } from '../../../src/platform/database/lease.ts'
 import { assignDomain } from '../../../src/services/domains/assignment.ts'
 import { markVerified } from '../../../src/services/domains/states.ts'
 import { readClaim, settleCheck } from '../../../src/services/verification/index.ts'

@@ -5,9 +5,9 @@ import type { AddressInfo, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { BuildLog } from '../../../src/engines/builder/log.ts'
-import { openSource } from '../../../src/engines/builder/source.ts'
-import { createRepositories } from '../../../src/platform/repositories.ts'
+import type { BuildLog } from '../../../src/engines/builder/explain/log.ts'
+import { openSource } from '../../../src/engines/builder/source/source.ts'
+import { createRepositories } from '../../../src/platform/git/repositories.ts'
 import { processesWith } from '../../sandbox/sandboxes.ts'
 
 let root: string

@@ -1,7 +1,7 @@
 // Random sequences of what an owner, who controls the DNS of a tree of names, and two others do with them.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { findServedClaim } from '../../../src/services/dns/statements.ts'
+import { findServedClaim } from '../../../src/services/dns/sql/statements.ts'
 import { insertToken } from '../../../src/services/tokens/tokens.ts'
 import { honest, type Line } from '../../engines/verification/internet.ts'
 import { poolOfEight, startVerificationWorld, type VerificationWorld } from '../../engines/verification/world.ts'

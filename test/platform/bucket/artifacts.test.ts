@@ -10,9 +10,9 @@ import {
   MissingObject,
   type StoredFile,
   StoreUnavailable,
-} from '../../../src/platform/artifacts.ts'
-import { createBucketArtifacts } from '../../../src/platform/bucket/artifacts.ts'
-import { createBucket } from '../../../src/platform/bucket/client.ts'
+} from '../../../src/platform/artifacts/artifacts.ts'
+import { createBucketArtifacts } from '../../../src/platform/artifacts/bucket/artifacts.ts'
+import { createBucket } from '../../../src/platform/artifacts/bucket/client.ts'
 import { type S3Server, startS3 } from '../../helpers/s3.ts'
 import { until } from '../../helpers/until.ts'
 

@@ -5,15 +5,15 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { StoreUnavailable } from '../../../src/platform/artifacts.ts'
+import { StoreUnavailable } from '../../../src/platform/artifacts/artifacts.ts'
 import {
   type Bucket,
   type BucketOptions,
   createBucket,
   readAll,
   signatureMs,
-} from '../../../src/platform/bucket/client.ts'
-import { contentOf } from '../../../src/platform/bucket/objects.ts'
+} from '../../../src/platform/artifacts/bucket/client.ts'
+import { contentOf } from '../../../src/platform/artifacts/bucket/objects.ts'
 import { type S3Server, startS3 } from '../../helpers/s3.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -152,7 +152,7 @@ test('a file of this machine that cannot be read is not the service’s fault', 
 })
 
 test('a list that cannot be continued is not taken for the whole', async () => {
-  const { parseList } = await import('../../../src/platform/bucket/xml.ts')
+  const { parseList } = await import('../../../src/platform/artifacts/bucket/xml.ts')
   expect(parseList('<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>')).toBeNull()
   expect(parseList('<html>Welcome</html>')).toBeNull()
 })

@@ -3,9 +3,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Artifacts, type Manifest, MissingObject } from '../../../src/platform/artifacts.ts'
-import { createBucketArtifacts } from '../../../src/platform/bucket/artifacts.ts'
-import { createBucket } from '../../../src/platform/bucket/client.ts'
+import { type Artifacts, type Manifest, MissingObject } from '../../../src/platform/artifacts/artifacts.ts'
+import { createBucketArtifacts } from '../../../src/platform/artifacts/bucket/artifacts.ts'
+import { createBucket } from '../../../src/platform/artifacts/bucket/client.ts'
 import { type S3Server, startS3 } from '../../helpers/s3.ts'
 
 let server: S3Server

@@ -2,10 +2,10 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Artifacts, type Manifest, StoreUnavailable } from '../../../src/platform/artifacts.ts'
-import { createBucketArtifacts } from '../../../src/platform/bucket/artifacts.ts'
-import { type Bucket, createBucket, signatureMs } from '../../../src/platform/bucket/client.ts'
-import { contentOf } from '../../../src/platform/bucket/objects.ts'
+import { type Artifacts, type Manifest, StoreUnavailable } from '../../../src/platform/artifacts/artifacts.ts'
+import { createBucketArtifacts } from '../../../src/platform/artifacts/bucket/artifacts.ts'
+import { type Bucket, createBucket, signatureMs } from '../../../src/platform/artifacts/bucket/client.ts'
+import { contentOf } from '../../../src/platform/artifacts/bucket/objects.ts'
 import { hasRadosgw, type Radosgw, startRadosgw } from '../../helpers/radosgw.ts'
 
 const dayMs = 24 * 3600_000

@@ -23,12 +23,12 @@ import {
   type Migration,
   readMigrationFiles,
 } from '../../../prisma/migrate.ts'
-import type { Artifacts, StoredFile } from '../../../src/platform/artifacts.ts'
-import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
+import type { Artifacts, StoredFile } from '../../../src/platform/artifacts/artifacts.ts'
+import { createArtifacts, type LocalArtifacts } from '../../../src/platform/artifacts/local-artifacts.ts'
+import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database/database.ts'
 import { newId } from '../../../src/platform/ids.ts'
-import { createArtifacts, type LocalArtifacts } from '../../../src/platform/local-artifacts.ts'
-import { createVault } from '../../../src/platform/secrets.ts'
-import { makeDataDirectory } from '../../../src/roles/first-start.ts'
+import { createVault } from '../../../src/platform/secrets/secrets.ts'
+import { makeDataDirectory } from '../../../src/roles/opening/first-start.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { type Place, writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, type Migrations, restoreArchive } from '../../../src/services/backups/restore.ts'

@@ -9,7 +9,7 @@ import {
   highestDsTtl,
   type Sighting,
   type Standing,
-} from '../../../src/services/dns/dnssec-states.ts'
+} from '../../../src/services/dns/dnssec/dnssec-states.ts'
 
 const now = new Date('2026-11-22T12:00:00Z')
 const slack = 600

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import type { Db } from '../../../src/platform/database.ts'
-import type { RecordRow, Zone } from '../../../src/services/dns/dns-records.ts'
+import type { Db } from '../../../src/platform/database/database.ts'
+import type { RecordRow, Zone } from '../../../src/services/dns/records/dns-records.ts'
 import { counted, takesLinearSteps } from '../../helpers/steps/steps.ts'
 
-type Placements = typeof import('../../../src/services/dns/placement.ts')
-const { placementOf } = await counted<Placements>('src/services/dns/placement.ts')
+type Placements = typeof import('../../../src/services/dns/records/placement.ts')
+const { placementOf } = await counted<Placements>('src/services/dns/records/placement.ts')
 
 const zone = { id: 'dom_a', name: 'example.com' } as Zone
 const emptyZone = { $queryRawUnsafe: async () => [] } as unknown as Db

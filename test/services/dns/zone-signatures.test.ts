@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
-import { readSignatures } from '../../../src/services/dns/zone-signatures.ts'
+import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database/database.ts'
+import { readSignatures } from '../../../src/services/dns/dnssec/zone-signatures.ts'
 import { createDatabase } from '../../helpers/database.ts'
 
 let database: Awaited<ReturnType<typeof createDatabase>>

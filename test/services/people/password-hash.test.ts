@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createPasswordHasher } from '../../../src/platform/password-hash.ts'
-import { knownBrowserOf, newKnownBrowser } from '../../../src/services/people/known-browser.ts'
-import { refuseWeakPassword } from '../../../src/services/people/password-rules.ts'
+import { createPasswordHasher } from '../../../src/platform/secrets/password-hash.ts'
+import { knownBrowserOf, newKnownBrowser } from '../../../src/services/people/sign-in/known-browser.ts'
+import { refuseWeakPassword } from '../../../src/services/people/sign-in/password-rules.ts'
 
 const cheap = { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } as const
 const cheapScrypt = { kind: 'scrypt', parameters: { ln: 10, r: 8, p: 1 } } as const

@@ -2,8 +2,8 @@
 
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database.ts'
-import { createTallies } from '../../../src/platform/tallies.ts'
+import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database/database.ts'
+import { createTallies } from '../../../src/platform/observe/tallies.ts'
 import { edgeAt, edgeColumns } from '../../../src/schemas/traffic-columns.ts'
 import { rangeOf } from '../../../src/services/traffic/ranges.ts'
 import { forgetOldTraffic, keptSince } from '../../../src/services/traffic/retention.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TarEntry, tarEnd, tarHeader, tarPadding } from '../../../src/platform/tar.ts'
+import { type TarEntry, tarEnd, tarHeader, tarPadding } from '../../../src/platform/files/tar.ts'
 import { listArchive } from '../../../src/services/uploads/archives.ts'
 
 let directory: string

@@ -1,6 +1,6 @@
 // Archives of a batch, whose whole body is in memory: other requests get their turns while it is read.
 import { afterEach, expect, it, vi } from 'vitest'
-import { tarEnd } from '../../../src/platform/tar.ts'
+import { tarEnd } from '../../../src/platform/files/tar.ts'
 import { readBatch } from '../../../src/services/uploads/batch.ts'
 import { archive, file, sha256 } from '../../helpers/uploads.ts'
 import { flagged, record } from '../../platform/tars.ts'

@@ -1,8 +1,9 @@
 // The folders of a repository that look like projects of their own, for whom the root directory has nothing to publish.
-import { memberDirectories } from '../libraries.ts'
-import { asText, type Source } from '../source-tree.ts'
-import type { Facts } from './adapter.ts'
-import { longestManifest, readManifest } from './manifest.ts'
+
+import type { Facts } from '../project/adapter.ts'
+import { memberDirectories } from '../project/libraries.ts'
+import { longestManifest, readManifest } from '../project/manifest.ts'
+import { asText, type Source } from '../tree/source-tree.ts'
 
 const mostRead = 100
 const mostNamed = 6

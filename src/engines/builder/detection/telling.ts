@@ -3,12 +3,12 @@ import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Config } from '../../../config.ts'
 import type { DeploymentView } from '../../../services/deployments/index.ts'
-import { BuildFailure } from '../failure.ts'
-import type { BuildLog } from '../log.ts'
-import type { Recipe } from '../recipe.ts'
+import { BuildFailure } from '../explain/failure.ts'
+import type { BuildLog } from '../explain/log.ts'
+import { describeManager } from '../project/manager.ts'
+import type { Detected } from '../project/types.ts'
 import type { Detection } from './detect.ts'
-import { describeManager } from './manager.ts'
-import type { Detected } from './types.ts'
+import type { Recipe } from './recipe.ts'
 
 export function tellDetected(log: Pick<BuildLog, 'system' | 'warn'>, { detected, title, warnings }: Detection): void {
   log.system(`Detected ${title} (${detected.kind}): ${detected.because.join(' ')}`.replace(/: $/, ''))

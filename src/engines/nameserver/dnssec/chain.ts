@@ -3,10 +3,10 @@ import { nameOfKey, orderKey } from '../../../dns/dnssec/canonical.ts'
 import { hashInOwner, nsec3Hash, nsec3Owner, nsec3Rdata, nsecRdata } from '../../../dns/dnssec/denial.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { turn } from '../../../platform/pauses.ts'
-import { lookup, type OutsideAddresses, type OwnedSet, type Proof } from '../lookup.ts'
-import { type Rrset, type SignedParts, setOf, type Zone, type ZoneNode } from '../zone.ts'
-import { octetsRdata } from './apex.ts'
-import { SortedTexts } from './sorted-texts.ts'
+import { octetsRdata } from '../zones/apex.ts'
+import { lookup, type OutsideAddresses, type OwnedSet, type Proof } from '../zones/lookup.ts'
+import { SortedTexts } from '../zones/sorted-texts.ts'
+import { type Rrset, type SignedParts, setOf, type Zone, type ZoneNode } from '../zones/zone.ts'
 
 export type SignedZone = Zone & { signed: SignedParts }
 

@@ -1,7 +1,7 @@
 // Makes the tables of gaps from the chains of signed zones; those of large zones in steps, and by parts that versions share.
 import { orderKey } from '../../../dns/dnssec/canonical.ts'
+import { type GapPart, Gaps, hashOctets, writeOctet } from '../zones/gaps.ts'
 import { chainOf, type SignedZone } from './chain.ts'
-import { type GapPart, Gaps, hashOctets, writeOctet } from './gaps.ts'
 
 const partsInAStep = 4
 

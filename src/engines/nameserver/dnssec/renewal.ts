@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { textName } from '../../../dns/packet/wire-names.ts'
-import type { Database } from '../../../platform/database.ts'
+import type { Database } from '../../../platform/database/database.ts'
 import {
   type DueSignature,
   dueSignatures,
@@ -10,10 +10,10 @@ import {
   postponeSignatures,
   settleSignatures,
 } from '../../../services/dns/index.ts'
-import type { OutsideAddresses } from '../lookup.ts'
-import { nameOf } from '../transfer/changed-lines.ts'
-import { keyOf, linesOf, RecordsByName } from '../zone-records.ts'
-import type { ZoneSource, ZoneTable } from '../zone-table.ts'
+import { nameOf } from '../zones/changed-lines.ts'
+import type { OutsideAddresses } from '../zones/lookup.ts'
+import { keyOf, linesOf, RecordsByName } from '../zones/zone-records.ts'
+import type { ZoneSource, ZoneTable } from '../zones/zone-table.ts'
 import { entryOfSet, nameOfEntry, type SignedZone } from './chain.ts'
 import { isSigned, setsIn } from './sets.ts'
 import { isOld, type Signer, wantedOf } from './signer.ts'

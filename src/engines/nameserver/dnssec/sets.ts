@@ -1,12 +1,12 @@
 // Every signed set of a zone, and the signatures that it has.
 import { canonicalSet, fingerprintOf, rrsigHead, type SignedSet } from '../../../dns/dnssec/canonical.ts'
 import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
-import { type Found, type OutsideAddresses, type OwnedSet, search } from '../lookup.ts'
-import type { Rdata } from '../rdata.ts'
-import { type Rrset, rdatasOf, type Zone } from '../zone.ts'
-import { octetsRdata } from './apex.ts'
+import { octetsRdata } from '../zones/apex.ts'
+import { type Found, type OutsideAddresses, type OwnedSet, search } from '../zones/lookup.ts'
+import type { Rdata } from '../zones/rdata.ts'
+import { signatureKey } from '../zones/signing.ts'
+import { type Rrset, rdatasOf, type Zone } from '../zones/zone.ts'
 import { chainOf, denialAt, entriesProving, entryOf, keepMade, nameOfEntry, type SignedZone, setsAt } from './chain.ts'
-import { signatureKey } from './signing.ts'
 
 export const isSigned = (zone: Zone): zone is SignedZone => zone.signed !== null
 

@@ -6,12 +6,12 @@ import { LRUCache } from 'lru-cache'
 import { canonicalSet, fingerprintOf, rrsigHead, type SignedSet } from '../../../dns/dnssec/canonical.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
-import type { Database } from '../../../platform/database.ts'
-import { placeOf, type Vault } from '../../../platform/secrets.ts'
+import type { Database } from '../../../platform/database/database.ts'
+import { placeOf, type Vault } from '../../../platform/secrets/secrets.ts'
 import { addSignatures, readPrivateKeys, readSignatures, type ServedSigning } from '../../../services/dns/index.ts'
-import type { OwnedSet } from '../lookup.ts'
+import type { OwnedSet } from '../zones/lookup.ts'
+import { signatureKey } from '../zones/signing.ts'
 import { signedSetOf } from './sets.ts'
-import { signatureKey } from './signing.ts'
 
 export type SignerOptions = {
   db: Database

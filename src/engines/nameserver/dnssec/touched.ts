@@ -1,13 +1,13 @@
 // What a change of a signed zone touches: the names that changed and their neighbours in the chain. All others keep their
 // records and their signatures.
 import { challengeType, generatedNames } from '../../../services/dns/index.ts'
-import type { OutsideAddresses } from '../lookup.ts'
-import { insideAliases, linesTyped, nameOf } from '../transfer/changed-lines.ts'
-import type { Zone } from '../zone.ts'
-import { keyOf, type ZoneRecords } from '../zone-records.ts'
+import { insideAliases, linesTyped, nameOf } from '../zones/changed-lines.ts'
+import type { OutsideAddresses } from '../zones/lookup.ts'
+import { entriesOf, isSameSigning, type Touched } from '../zones/signing.ts'
+import type { SortedTexts } from '../zones/sorted-texts.ts'
+import type { Zone } from '../zones/zone.ts'
+import { keyOf, type ZoneRecords } from '../zones/zone-records.ts'
 import { chainOf, entryOf, isInChain, type SignedZone } from './chain.ts'
-import { entriesOf, isSameSigning, type Touched } from './signing.ts'
-import type { SortedTexts } from './sorted-texts.ts'
 
 export type Version = { zone: SignedZone; records: ZoneRecords }
 

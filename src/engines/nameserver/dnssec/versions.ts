@@ -1,14 +1,8 @@
 // Makes signed versions of the zones that were read: none is served before all its signatures are there.
 import { turn } from '../../../platform/pauses.ts'
 import type { ServedSigning } from '../../../services/dns/index.ts'
-import type { OutsideAddresses } from '../lookup.ts'
-import { NameMap } from '../name-map.ts'
-import { signedParts, type Zone } from '../zone.ts'
-import { RecordsByName } from '../zone-records.ts'
-import type { ChangedRow, ZoneRow, ZoneSource } from '../zone-table.ts'
-import { buildChain, buildChainInSteps, type SignedZone } from './chain.ts'
-import { setsIn } from './sets.ts'
-import { type Signer, type Wanted, wantedOf } from './signer.ts'
+import type { OutsideAddresses } from '../zones/lookup.ts'
+import { NameMap } from '../zones/name-map.ts'
 import {
   entriesOf,
   isSameSigning,
@@ -17,7 +11,13 @@ import {
   packSignatures,
   type Touched,
   type ZoneSigning,
-} from './signing.ts'
+} from '../zones/signing.ts'
+import { signedParts, type Zone } from '../zones/zone.ts'
+import { RecordsByName } from '../zones/zone-records.ts'
+import type { ChangedRow, ZoneRow, ZoneSource } from '../zones/zone-table.ts'
+import { buildChain, buildChainInSteps, type SignedZone } from './chain.ts'
+import { setsIn } from './sets.ts'
+import { type Signer, type Wanted, wantedOf } from './signer.ts'
 import { touchedBy } from './touched.ts'
 
 /** A zone as it was read: without its signatures. */

@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
-import type { OwnedSet } from '../lookup.ts'
-import { type Rdata, soaRdata, textRdata } from '../rdata.ts'
-import type { Rrset } from '../zone.ts'
-import type { ZoneSource } from '../zone-table.ts'
+import type { OwnedSet } from '../zones/lookup.ts'
+import { type Rdata, soaRdata, textRdata } from '../zones/rdata.ts'
+import type { Rrset } from '../zones/zone.ts'
+import type { ZoneSource } from '../zones/zone-table.ts'
 import { type Difference, knownStep, type Step } from './journal.ts'
 
 /** `invalid` is never delegated, so nobody can own this name; only secondaries see the zone. */

@@ -1,9 +1,9 @@
 // Versions of zones as messages. Each is encoded once, in small pieces and as far as it is sent, for all who transfer it at
 // the same time; it is dropped when the last of them ends.
 import { turn } from '../../../platform/pauses.ts'
-import { createEncoder, type Encoder, type Template } from '../encode.ts'
-import type { OwnedSet } from '../lookup.ts'
-import { encodeSome, lowestOctets, messageOctets } from './messages.ts'
+import { createEncoder, type Encoder, type Template } from '../answer/encode.ts'
+import { encodeSome, lowestOctets, messageOctets } from '../answer/messages.ts'
+import type { OwnedSet } from '../zones/lookup.ts'
 
 /** A message without id, question and signature. */
 export type ImageMessage = { template: Template; records: number }

@@ -1,6 +1,6 @@
 // The latest changes of every zone, in bounded memory: the source of IXFR answers.
-import type { OwnedSet } from '../lookup.ts'
-import type { Rrset } from '../zone.ts'
+import type { OwnedSet } from '../zones/lookup.ts'
+import type { Rrset } from '../zones/zone.ts'
 
 /** From one version of a zone to a later one. Every set has one record; the SOAs are separate. */
 export type Difference = {

@@ -6,8 +6,8 @@ import type { Logger } from 'pino'
 import { classIn, headerOctets, opcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { createSigner, readTsig, type TsigKey, tsigErrors, verify } from '../../../dns/packet/tsig.ts'
 import { textName } from '../../../dns/packet/wire-names.ts'
-import { createEncoder } from '../encode.ts'
-import type { Rrset } from '../zone.ts'
+import { createEncoder } from '../answer/encode.ts'
+import type { Rrset } from '../zones/zone.ts'
 
 /** `address` is host and port as they are configured. */
 export type Secondary = { address: string; host: string; port: number; key: TsigKey }

@@ -2,8 +2,8 @@
 
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
-import type { Snapshot } from '../snapshot.ts'
-import type { ZoneSource } from '../zone-table.ts'
+import type { Snapshot } from '../load/snapshot.ts'
+import type { ZoneSource } from '../zones/zone-table.ts'
 
 export type ZoneChange = { origin: string; before: ZoneSource | null; after: ZoneSource | null }
 

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import { listenAddress } from '../../../dns/listen-address.ts'
 import type { TsigKey } from '../../../dns/packet/tsig.ts'
-import type { Rrset } from '../zone.ts'
+import type { Rrset } from '../zones/zone.ts'
 import type { LagStore, LagSummary } from './lag.ts'
 import { createNotifier, type NotifierOptions } from './notify.ts'
 import { createWatch, type WatchOptions } from './watch.ts'

@@ -1,7 +1,7 @@
 // What is sent of a version of a zone or of the catalog: all of it, or what changed since another one.
 import { turn } from '../../../platform/pauses.ts'
-import type { OwnedSet } from '../lookup.ts'
-import type { Rrset } from '../zone.ts'
+import type { OwnedSet } from '../zones/lookup.ts'
+import type { Rrset } from '../zones/zone.ts'
 import type { Difference, Step } from './journal.ts'
 
 export type Version = {

@@ -1,5 +1,5 @@
 // Invalidates cached answers in all threads at once: each zone has a number that changes with the zone.
-import type { Tally } from '../../../platform/tallies.ts'
+import type { Tally } from '../../../platform/observe/tallies.ts'
 
 export type Generations = {
   /** Invalidates every answer of this zone. */

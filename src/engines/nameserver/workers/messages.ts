@@ -1,9 +1,9 @@
 // Messages between the threads of the nameserver.
-import type { Counted } from '../../../platform/tallies.ts'
-import type { Dnssec } from '../cache.ts'
-import type { GapTable } from '../dnssec/gaps.ts'
-import type { Below } from '../encode.ts'
-import type { RateLimitMemory } from '../rate-limit.ts'
+import type { Counted } from '../../../platform/observe/tallies.ts'
+import type { Dnssec } from '../answer/cache.ts'
+import type { Below } from '../answer/encode.ts'
+import type { RateLimitMemory } from '../answer/rate-limit.ts'
+import type { GapTable } from '../zones/gaps.ts'
 import type { Stamp } from './generations.ts'
 
 export type WorkerData = {

@@ -4,7 +4,7 @@ import { getSystemErrorName } from 'node:util'
 import { ipv4Octets, ipv4Text, ipv6Octets, ipv6Text } from '../../../dns/addresses.ts'
 import type { ListenAddress } from '../../../dns/listen-address.ts'
 import { type Koffi, loadKoffi } from '../../../platform/koffi.ts'
-import type { Peer } from '../without-zones.ts'
+import type { Peer } from '../answer/without-zones.ts'
 
 /** Returns the answer to a packet, if any. Both arguments are valid only until it returns. */
 export type Answer = (message: Buffer, sender: Buffer) => Buffer | null

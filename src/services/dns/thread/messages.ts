@@ -1,9 +1,9 @@
 // Messages between the main thread and the thread that works on large zones.
 import { Fault, type FaultCode, type FaultMembers } from '../../../platform/errors.ts'
 import type { Actor } from '../../identity/index.ts'
-import type { BatchRequest, PlannedBatch } from '../batches.ts'
-import type { Replacement } from '../zone-imports.ts'
-import type { ZoneExport } from '../zones.ts'
+import type { BatchRequest, PlannedBatch } from '../records/batches.ts'
+import type { Replacement } from '../zones/zone-imports.ts'
+import type { ZoneExport } from '../zones/zones.ts'
 
 export type ThreadData = { databaseUrl: string; connections: number }
 

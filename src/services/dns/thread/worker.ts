@@ -1,10 +1,10 @@
 // The thread that works on large zones: parses, compares and writes them beside the event loop, on its own connections.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
-import { backendOf, type Db, onConnection, openDatabase } from '../../../platform/database.ts'
-import { planLargeBatch } from '../batches.ts'
-import { importAlone, octetsOf, textOf } from '../zone-files.ts'
-import { exportText, type Pace } from '../zones.ts'
+import { backendOf, type Db, onConnection, openDatabase } from '../../../platform/database/database.ts'
+import { planLargeBatch } from '../records/batches.ts'
+import { importAlone, octetsOf, textOf } from '../zones/zone-files.ts'
+import { exportText, type Pace } from '../zones/zones.ts'
 import { type AnyResult, type FromThread, packError, type ThreadData, type ToThread, type ZoneJob } from './messages.ts'
 import { lowerBackend, lowerThread } from './priority.ts'
 

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { withoutComments } from '../../../../src/engines/builder/detection/config-text.ts'
 import { detect } from '../../../../src/engines/builder/detection/detect.ts'
+import { withoutComments } from '../../../../src/engines/builder/project/config-text.ts'
 import { counted, takesLinearSteps } from '../../../helpers/steps/steps.ts'
 import { treeOf } from './tree.ts'
 
 type Adapters = typeof import('../../../../src/engines/builder/detection/adapters/index.ts')
-type ConfigText = typeof import('../../../../src/engines/builder/detection/config-text.ts')
+type ConfigText = typeof import('../../../../src/engines/builder/project/config-text.ts')
 const counting = {
   ...(await counted<Adapters>('src/engines/builder/detection/adapters/index.ts')),
-  ...(await counted<ConfigText>('src/engines/builder/detection/config-text.ts')),
+  ...(await counted<ConfigText>('src/engines/builder/project/config-text.ts')),
 }
 
 const settings = { framework: 'auto', buildCommand: null, outputDirectory: null } as const

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { lockfileWarnings } from '../../../../src/engines/builder/detection/lockfile.ts'
-import { findManager } from '../../../../src/engines/builder/detection/manager.ts'
-import { readManifest } from '../../../../src/engines/builder/detection/manifest.ts'
-import { nodeNeeds } from '../../../../src/engines/builder/detection/node-needs.ts'
-import { chooseNode } from '../../../../src/engines/builder/detection/node-version.ts'
-import { isAmong, packagesOf } from '../../../../src/engines/builder/detection/workspaces.ts'
+import { lockfileWarnings } from '../../../../src/engines/builder/project/lockfile.ts'
+import { findManager } from '../../../../src/engines/builder/project/manager.ts'
+import { readManifest } from '../../../../src/engines/builder/project/manifest.ts'
+import { nodeNeeds } from '../../../../src/engines/builder/project/node-needs.ts'
+import { chooseNode } from '../../../../src/engines/builder/project/node-version.ts'
+import { isAmong, packagesOf } from '../../../../src/engines/builder/project/workspaces.ts'
 import { treeOf } from './tree.ts'
 
 const managed = async (files: Record<string, string | object>, root = '') => {

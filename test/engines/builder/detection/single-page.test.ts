@@ -1,7 +1,7 @@
 // Starters with and without a router: which of them get their page for unknown paths, by package.json and what they write.
 import { describe, expect, test } from 'vitest'
 import { detect, type Settings } from '../../../../src/engines/builder/detection/detect.ts'
-import { isSinglePage } from '../../../../src/engines/builder/publish.ts'
+import { isSinglePage } from '../../../../src/engines/builder/output/publish.ts'
 import { treeOf } from './tree.ts'
 
 type Files = Record<string, string | object>

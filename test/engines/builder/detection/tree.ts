@@ -1,5 +1,5 @@
 // A commit of the given files, for tests of what is detected.
-import type { Source } from '../../../../src/engines/builder/source-tree.ts'
+import type { Source } from '../../../../src/engines/builder/tree/source-tree.ts'
 
 export function treeOf(files: Record<string, string | object>): Source {
   const texts = new Map(

@@ -6,7 +6,7 @@ import { foreignRdata, viewForeignKey } from '../../../../src/dns/dnssec/foreign
 import { dnskeyRdata, keyTagOf } from '../../../../src/dns/dnssec/keys.ts'
 import { typeNumbers } from '../../../../src/dns/packet/numbers.ts'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
-import { apexSets } from '../../../../src/engines/nameserver/dnssec/apex.ts'
+import { apexSets } from '../../../../src/engines/nameserver/zones/apex.ts'
 
 const zone = 'example.com'
 const publicKey = randomBytes(64)

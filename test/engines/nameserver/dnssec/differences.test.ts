@@ -1,8 +1,8 @@
 // What secondaries get of a changed signed zone: the difference makes the one version from the other, whatever changed.
 import { expect, test } from 'vitest'
-import type { OwnedSet } from '../../../../src/engines/nameserver/lookup.ts'
 import { differenceOf, zoneRecords } from '../../../../src/engines/nameserver/transfer/records.ts'
-import { ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
+import type { OwnedSet } from '../../../../src/engines/nameserver/zones/lookup.ts'
+import { ZoneTable } from '../../../../src/engines/nameserver/zones/zone-table.ts'
 import { constants, nowhere } from '../zones.ts'
 import { type Denial, unreallySigned } from './unreal.ts'
 

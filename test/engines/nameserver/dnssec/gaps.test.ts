@@ -7,7 +7,7 @@ import {
   type SignedZone,
 } from '../../../../src/engines/nameserver/dnssec/chain.ts'
 import { gapsOf } from '../../../../src/engines/nameserver/dnssec/gap-tables.ts'
-import { recordsFrom, ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
+import { recordsFrom, ZoneTable } from '../../../../src/engines/nameserver/zones/zone-table.ts'
 import { until } from '../../../helpers/until.ts'
 import { nameOctets, question } from '../packets.ts'
 import { constants } from '../zones.ts'

@@ -1,7 +1,7 @@
 // A large signed zone: complete before it is served, and after every change, which signs what it touches alone.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { NameMap } from '../../../../src/engines/nameserver/name-map.ts'
-import { RecordsByName } from '../../../../src/engines/nameserver/zone-records.ts'
+import type { NameMap } from '../../../../src/engines/nameserver/zones/name-map.ts'
+import { RecordsByName } from '../../../../src/engines/nameserver/zones/zone-records.ts'
 import { newId } from '../../../../src/platform/ids.ts'
 import { until } from '../../../helpers/until.ts'
 import { isMissing, keyArgument, startWorld, type World } from '../transfer/world.ts'

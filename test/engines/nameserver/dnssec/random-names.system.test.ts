@@ -3,12 +3,12 @@
 import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createEncoder } from '../../../../src/engines/nameserver/answer/encode.ts'
 import { isSigned, lookupSigned } from '../../../../src/engines/nameserver/dnssec/sets.ts'
-import { createEncoder } from '../../../../src/engines/nameserver/encode.ts'
 import { loadPacketSockets } from '../../../../src/engines/nameserver/workers/packets.ts'
-import type { Zone } from '../../../../src/engines/nameserver/zone.ts'
-import type { ZoneSource, ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
-import { createZoneKey } from '../../../../src/services/dns/zone-keys.ts'
+import type { Zone } from '../../../../src/engines/nameserver/zones/zone.ts'
+import type { ZoneSource, ZoneTable } from '../../../../src/engines/nameserver/zones/zone-table.ts'
+import { createZoneKey } from '../../../../src/services/dns/dnssec/zone-keys.ts'
 import { until } from '../../../helpers/until.ts'
 import {
   framed,

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import type { SignedZone } from '../../../../src/engines/nameserver/dnssec/chain.ts'
 import { setsOf } from '../../../../src/engines/nameserver/dnssec/sets.ts'
 import { wantedOf } from '../../../../src/engines/nameserver/dnssec/signer.ts'
-import { packSignatures, signatureOctets } from '../../../../src/engines/nameserver/dnssec/signing.ts'
-import type { ZoneRow, ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
-import type { ServedSigning } from '../../../../src/services/dns/served-zones.ts'
+import { packSignatures, signatureOctets } from '../../../../src/engines/nameserver/zones/signing.ts'
+import type { ZoneRow, ZoneTable } from '../../../../src/engines/nameserver/zones/zone-table.ts'
+import type { ServedSigning } from '../../../../src/services/dns/zones/served-zones.ts'
 import { nowhere, parseLines } from '../zones.ts'
 
 export type Denial = ServedSigning['denial']

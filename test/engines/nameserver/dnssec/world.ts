@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createZoneKey } from '../../../../src/services/dns/zone-keys.ts'
+import { createZoneKey } from '../../../../src/services/dns/dnssec/zone-keys.ts'
 import { keyArgument, run, type World } from '../transfer/world.ts'
 
 /** Signs a zone with a new key, and waits until it is served so. */

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
-import type { ZoneKey } from '../../../../src/engines/nameserver/keys.ts'
+import type { ZoneKey } from '../../../../src/engines/nameserver/answer/keys.ts'
 import { readMessage } from '../messages.ts'
 import { type Offline, question, row, startClock, startOffline } from './offline.ts'
 

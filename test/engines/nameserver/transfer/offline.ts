@@ -4,14 +4,14 @@ import { classIn } from '../../../../src/dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery } from '../../../../src/dns/packet/query.ts'
 import { createSigner, type TsigKey } from '../../../../src/dns/packet/tsig.ts'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
-import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
-import type { Snapshot } from '../../../../src/engines/nameserver/snapshot.ts'
+import type { Snapshot } from '../../../../src/engines/nameserver/load/snapshot.ts'
 import {
   createTransfers,
   type RunningTransfers,
   type TransfersOptions,
 } from '../../../../src/engines/nameserver/transfer/transfers.ts'
-import { type ZoneRow, ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
+import type { OutsideAddresses } from '../../../../src/engines/nameserver/zones/lookup.ts'
+import { type ZoneRow, ZoneTable } from '../../../../src/engines/nameserver/zones/zone-table.ts'
 
 export const key = { name: 'transfer.berth.test', secret: Buffer.alloc(32, 'berth') }
 export const startSeconds = 1_794_713_718

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createImages } from '../../../../src/engines/nameserver/transfer/images.ts'
 import { zoneRecords } from '../../../../src/engines/nameserver/transfer/records.ts'
-import type { Zone } from '../../../../src/engines/nameserver/zone.ts'
+import type { Zone } from '../../../../src/engines/nameserver/zones/zone.ts'
 import { readMessage } from '../messages.ts'
 import { nowhere, type Offline, question, row, startOffline } from './offline.ts'
 

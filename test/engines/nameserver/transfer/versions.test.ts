@@ -4,14 +4,7 @@ import * as fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createSigner, readTsig, type Tsig } from '../../../../src/dns/packet/tsig.ts'
 import { textName, wireName } from '../../../../src/dns/packet/wire-names.ts'
-import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
 import { createCatalog } from '../../../../src/engines/nameserver/transfer/catalog.ts'
-import {
-  changedNames,
-  linesNamed,
-  linesTyped,
-  nameOf,
-} from '../../../../src/engines/nameserver/transfer/changed-lines.ts'
 import {
   createJournal,
   type Difference,
@@ -22,7 +15,9 @@ import {
 import { createNotifier, type Notifier } from '../../../../src/engines/nameserver/transfer/notify.ts'
 import { differenceOf, soaOf, stepBetween } from '../../../../src/engines/nameserver/transfer/records.ts'
 import { differencesOf } from '../../../../src/engines/nameserver/transfer/versions.ts'
-import { ZoneTable } from '../../../../src/engines/nameserver/zone-table.ts'
+import { changedNames, linesNamed, linesTyped, nameOf } from '../../../../src/engines/nameserver/zones/changed-lines.ts'
+import type { OutsideAddresses } from '../../../../src/engines/nameserver/zones/lookup.ts'
+import { ZoneTable } from '../../../../src/engines/nameserver/zones/zone-table.ts'
 import { until } from '../../../helpers/until.ts'
 import { key, nowhere, row, silent, startOffline, startSeconds } from './offline.ts'
 

@@ -5,9 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { pino } from 'pino'
-import { createAliasHandler } from '../../../../src/engines/nameserver/alias.ts'
-import type { OutsideAddresses } from '../../../../src/engines/nameserver/lookup.ts'
-import { edgeAddresses } from '../../../../src/engines/nameserver/outside.ts'
+import { createAliasHandler } from '../../../../src/engines/nameserver/load/alias.ts'
 import { createNameserver, type Nameserver } from '../../../../src/engines/nameserver/server.ts'
 import { createLagStore } from '../../../../src/engines/nameserver/transfer/lag-store.ts'
 import {
@@ -15,6 +13,8 @@ import {
   type RunningTransfers,
   type TransfersOptions,
 } from '../../../../src/engines/nameserver/transfer/transfers.ts'
+import type { OutsideAddresses } from '../../../../src/engines/nameserver/zones/lookup.ts'
+import { edgeAddresses } from '../../../../src/engines/nameserver/zones/outside.ts'
 import { startApi, type TestApi } from '../../../helpers/api.ts'
 import { until } from '../../../helpers/until.ts'
 

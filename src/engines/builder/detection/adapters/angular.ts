@@ -1,8 +1,8 @@
 // Angular: angular.json says where the application is written, and whether a server renders it.
-import { type Adapter, files, server } from '../adapter.ts'
-import { plainFolder } from '../config-text.ts'
-import { ownOf, readObject } from '../manifest.ts'
-import { reasonOf } from '../single-page.ts'
+import { type Adapter, files, server } from '../../project/adapter.ts'
+import { plainFolder } from '../../project/config-text.ts'
+import { ownOf, readObject } from '../../project/manifest.ts'
+import { reasonOf } from '../../project/single-page.ts'
 
 /** What angular.json says of the application that is built. */
 async function applicationOf(config: string): Promise<{ name: string; options: unknown; builder: string } | null> {

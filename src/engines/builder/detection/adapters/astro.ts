@@ -1,6 +1,6 @@
 // Astro: files, or a server with its adapter for Node.js.
-import { type Adapter, configFiles, files, server, startOf } from '../adapter.ts'
-import { folderOf, mayBe } from '../config-text.ts'
+import { type Adapter, configFiles, files, server, startOf } from '../../project/adapter.ts'
+import { folderOf, mayBe } from '../../project/config-text.ts'
 
 export const astro: Adapter = {
   name: 'astro',

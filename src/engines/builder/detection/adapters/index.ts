@@ -1,5 +1,5 @@
 // Every framework that is detected; the first adapter that suits is taken.
-import type { Adapter } from '../adapter.ts'
+import type { Adapter } from '../../project/adapter.ts'
 import { angular } from './angular.ts'
 import { astro } from './astro.ts'
 import { next } from './next.ts'

@@ -1,6 +1,6 @@
 // Next.js: exported to files, or rendered by `next start`.
-import { type Adapter, configFiles, files, server, startOf } from '../adapter.ts'
-import { folderOf, mayBe } from '../config-text.ts'
+import { type Adapter, configFiles, files, server, startOf } from '../../project/adapter.ts'
+import { folderOf, mayBe } from '../../project/config-text.ts'
 
 export const next: Adapter = {
   name: 'next',

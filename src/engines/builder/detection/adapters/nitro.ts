@@ -1,7 +1,8 @@
 // Frameworks whose server Nitro makes: .output, which has everything that it needs.
-import { scriptCommandOf } from '../../toolchain.ts'
-import { type Adapter, configFiles, type Facts, files, type Plan, server } from '../adapter.ts'
-import { isSet, mayBe } from '../config-text.ts'
+
+import { type Adapter, configFiles, type Facts, files, type Plan, server } from '../../project/adapter.ts'
+import { isSet, mayBe } from '../../project/config-text.ts'
+import { scriptCommandOf } from '../../project/toolchain.ts'
 
 const folder = '.output'
 const isStatic = (config: string) => mayBe(config, 'preset', '(?:static|vercel-static|github-pages)')

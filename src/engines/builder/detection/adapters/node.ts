@@ -1,6 +1,6 @@
 // Servers without a framework of pages: `npm start`, or the file that package.json names.
-import { type Adapter, type Facts, server } from '../adapter.ts'
-import { plainFolder } from '../config-text.ts'
+import { type Adapter, type Facts, server } from '../../project/adapter.ts'
+import { plainFolder } from '../../project/config-text.ts'
 
 const libraries = [
   ['@nestjs/core', 'NestJS'],

@@ -1,6 +1,6 @@
 // Nuxt: generated as files, or the server that its build makes.
-import { type Adapter, configFiles, files, server } from '../adapter.ts'
-import { isSet, mayBe } from '../config-text.ts'
+import { type Adapter, configFiles, files, server } from '../../project/adapter.ts'
+import { isSet, mayBe } from '../../project/config-text.ts'
 
 export const nuxt: Adapter = {
   name: 'nuxt',

@@ -1,5 +1,5 @@
 // Generators of sites that are programs of the machine, not packages of npm.
-import { type Adapter, files } from '../adapter.ts'
+import { type Adapter, files } from '../../project/adapter.ts'
 
 export const hugo: Adapter = {
   name: 'hugo',

@@ -1,5 +1,5 @@
 // Qwik City: its adapters, each with a folder of its own, say what is made. Without one the build makes no page.
-import { type Adapter, files, server } from '../adapter.ts'
+import { type Adapter, files, server } from '../../project/adapter.ts'
 
 const servers = ['node-server', 'express', 'fastify']
 

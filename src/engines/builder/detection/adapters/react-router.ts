@@ -1,7 +1,7 @@
 // React Router as a framework, and Remix before it: a server, or files without one.
-import { type Adapter, configFiles, files, server } from '../adapter.ts'
-import { isSet } from '../config-text.ts'
-import { reasonOf } from '../single-page.ts'
+import { type Adapter, configFiles, files, server } from '../../project/adapter.ts'
+import { isSet } from '../../project/config-text.ts'
+import { reasonOf } from '../../project/single-page.ts'
 
 export const reactRouter: Adapter = {
   name: 'react-router',

@@ -1,7 +1,8 @@
 // Generators of sites, which always make files.
-import { scriptCommandOf } from '../../toolchain.ts'
-import { type Adapter, configFiles, files } from '../adapter.ts'
-import { folderOf, plainFolder } from '../config-text.ts'
+
+import { type Adapter, configFiles, files } from '../../project/adapter.ts'
+import { folderOf, plainFolder } from '../../project/config-text.ts'
+import { scriptCommandOf } from '../../project/toolchain.ts'
 
 export const gatsby: Adapter = {
   name: 'gatsby',

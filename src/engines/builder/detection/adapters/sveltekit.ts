@@ -1,7 +1,8 @@
 // SvelteKit: by its adapter, files or a server for Node.js.
-import { scriptCommandOf } from '../../toolchain.ts'
-import { type Adapter, configFiles, files, server } from '../adapter.ts'
-import { folderOf, mayBe } from '../config-text.ts'
+
+import { type Adapter, configFiles, files, server } from '../../project/adapter.ts'
+import { folderOf, mayBe } from '../../project/config-text.ts'
+import { scriptCommandOf } from '../../project/toolchain.ts'
 
 const start = 'node build/index.js'
 

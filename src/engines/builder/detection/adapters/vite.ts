@@ -1,7 +1,7 @@
 // Bundlers, and what is built with them.
-import { type Adapter, configFiles, files } from '../adapter.ts'
-import { folderOf, plainFolder } from '../config-text.ts'
-import { reasonOf, singlePageOf } from '../single-page.ts'
+import { type Adapter, configFiles, files } from '../../project/adapter.ts'
+import { folderOf, plainFolder } from '../../project/config-text.ts'
+import { reasonOf, singlePageOf } from '../../project/single-page.ts'
 
 const flavours = [
   ['react', 'React'],

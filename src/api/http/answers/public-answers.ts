@@ -1,0 +1,47 @@
+// Answers that are the same for everybody: made once, compressed once, and kept by browsers until they change.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { etagIn, etagOfText } from '../../../platform/http/etags.ts'
+import { addVary, compress, type Encoding, encodingFor } from './compression.ts'
+import { isCurrent } from './etag.ts'
+
+export type PublicAnswer = {
+  type: string
+  octets: Buffer
+  etag: string
+  /** A year for what has its hash in its address; everything else is asked for again, and usually answered by 304. */
+  caching: 'for ever' | 'ask again'
+  encoded: Map<Encoding, Promise<Buffer>>
+}
+
+export function publicAnswer(
+  type: string,
+  content: string | Uint8Array,
+  caching: PublicAnswer['caching'] = 'ask again',
+): PublicAnswer {
+  const octets = Buffer.from(content)
+  return { type, octets, etag: etagOfText(octets), caching, encoded: new Map() }
+}
+
+function inEncoding(answer: PublicAnswer, encoding: Encoding): Promise<Buffer> {
+  const made = answer.encoded.get(encoding) ?? compress(answer.octets, encoding, true)
+  answer.encoded.set(encoding, made)
+  return made
+}
+
+const cacheControl = { 'for ever': 'public, max-age=31536000, immutable', 'ask again': 'public, no-cache' }
+
+export async function sendPublic(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: PublicAnswer,
+): Promise<FastifyReply> {
+  const encoding = encodingFor(request.headers['accept-encoding'])
+  addVary(reply, 'Accept-Encoding')
+  reply.header('cache-control', cacheControl[answer.caching])
+  // Nothing of it belongs to anybody.
+  reply.header('access-control-allow-origin', '*')
+  if (isCurrent(request, reply, encoding ? etagIn(answer.etag, encoding) : answer.etag)) return reply.code(304).send()
+  reply.type(answer.type)
+  if (!encoding) return reply.send(answer.octets)
+  return reply.header('content-encoding', encoding).send(await inEncoding(answer, encoding))
+}

@@ -1,0 +1,40 @@
+// The methods that a path has, and what the others are told.
+import type { FastifyInstance } from 'fastify'
+import { Fault } from '../../../platform/errors.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    anyMethod?: boolean
+  }
+}
+
+const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
+
+/** A path that exists answers 405 with Allow to the methods it does not have, instead of 404. */
+export function collectMethods(api: FastifyInstance): () => void {
+  const methods = new Map<string, Set<string>>()
+  api.addHook('onRoute', (route) => {
+    if (route.config?.anyMethod) return
+    const known = methods.get(route.url) ?? new Set()
+    for (const method of [route.method].flat()) known.add(method)
+    methods.set(route.url, known)
+  })
+  return () => {
+    for (const [url, known] of [...methods]) {
+      const allow = [...known].sort()
+      api.route({
+        method: allMethods.filter((method) => !known.has(method)),
+        url: url.replace(/^\/api/, ''),
+        config: { anyMethod: true },
+        schema: { hide: true },
+        // Refused before the body is looked at, but after the guard.
+        preParsing: async (request) => {
+          throw new Fault('method_not_allowed', `${request.method} is not supported here. Use ${allow.join(', ')}.`, {
+            allow,
+          })
+        },
+        handler: async () => {},
+      })
+    }
+  }
+}

@@ -1,0 +1,179 @@
+// Validation by the routes' TypeBox schemas: strict bodies, converted queries, every bad field named at once.
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import addFormats from 'ajv-formats'
+import type { FastifyInstance, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
+import { Fault, type FieldError } from '../../../platform/errors.ts'
+import { invalidFields, mostFieldErrors, refusedBy } from '../../../platform/fields.ts'
+import { pointerPart } from '../../../platform/http/json-pieces.ts'
+import { lazily } from './compilers.ts'
+import { cutLong, inOrder, soundPart } from './field-order.ts'
+import { unstorableIn } from './json-bodies.ts'
+import { nearest } from './nearest.ts'
+
+/** The largest body of a request; larger ones are refused before they are read. */
+export const bodyLimitBytes = 64 * 1024
+
+type Part = FieldError['in']
+
+/** The checks of a service for a body that has only the fields whose form is right; throws what they refuse. */
+export type Meaning = (request: FastifyRequest, body: never) => unknown
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Asked only for a body whose form is wrong, so that its other faults are named too. */
+    meaning?: Meaning
+  }
+}
+
+// Names of schemas are for the document: here one may be part of another that was compiled before.
+const common = {
+  useDefaults: true,
+  removeAdditional: false,
+  strict: false,
+  verbose: true,
+  addUsedSchema: false,
+} as const
+// Nearly every body is right, and finding that out takes no list of errors.
+const firstFault = new Ajv({ ...common, coerceTypes: false })
+const bodies = new Ajv({ ...common, coerceTypes: false, allErrors: true })
+// A query has only text, so numbers and booleans are converted from it; a body must have the right types.
+const queries = new Ajv({ ...common, coerceTypes: true, allErrors: true })
+for (const ajv of [firstFault, bodies, queries]) (addFormats as unknown as (ajv: Ajv) => void)(ajv)
+
+const parts: Record<string, Part> = { body: 'body', querystring: 'query', params: 'path', headers: 'header' }
+
+export const compileValidator: FastifySchemaCompiler<FastifySchema> = ({ schema, httpPart }) =>
+  lazily(() => validatorOf(schema, parts[httpPart ?? 'body'] ?? 'body'))
+
+function validatorOf(schema: FastifySchema, part: Part): (data: unknown) => true | { error: Fault } {
+  if (part !== 'body') {
+    const validate = queries.compile(schema as object)
+    const lists = part === 'query' ? listsIn(schema) : []
+    return (data: unknown) => {
+      for (const name of lists) splitList(data as Record<string, unknown>, name)
+      return validate(data) || { error: new ShapeFault(fieldErrors(validate, part)) }
+    }
+  }
+  const faultsOf = bodyFaults(schema)
+  return (body: unknown) => {
+    const errors = [...unstorableIn(body), ...faultsOf(body)]
+    return errors.length === 0 || { error: new ShapeFault(errors) }
+  }
+}
+
+/** Finds what is wrong with the form of a body. */
+export function bodyFaults(schema: object): (body: unknown) => FieldError[] {
+  const isRight = firstFault.compile(schema)
+  const findAll = bodies.compile(schema)
+  return (body) => {
+    if (isRight(body)) return []
+    const long = cutLong(schema, body)
+    findAll(body)
+    return [...long, ...fieldErrors(findAll, 'body')]
+  }
+}
+
+/** The parameters of a query that take several values. */
+function listsIn(schema: FastifySchema): string[] {
+  const { properties = {} } = schema as { properties?: Record<string, { type?: unknown }> }
+  return Object.keys(properties).filter((name) => properties[name]!.type === 'array')
+}
+
+/** Values that are repeated, or have commas between, as one list without doubles. */
+function splitList(query: Record<string, unknown>, name: string): void {
+  const given = query[name]
+  if (given === undefined) return
+  query[name] = [...new Set([given].flat().flatMap((value) => String(value).split(',')))]
+}
+
+export function useValidation(app: FastifyInstance): void {
+  app.setValidatorCompiler(compileValidator)
+}
+
+/** A refusal for the form of a request, before its meaning was looked at. */
+export class ShapeFault extends Fault {
+  constructor(errors: FieldError[]) {
+    super('validation_failed', undefined, { errors })
+  }
+}
+
+/** A refusal as it is answered: every bad field once, in the order of the schema, whether its form or its meaning is bad. */
+export async function completeFault(fault: Fault, request: FastifyRequest): Promise<Fault> {
+  const { errors } = fault.members
+  if (!errors?.[0]) return fault
+  const { config, schema = {} } = request.routeOptions
+  const isBody = errors[0].in === 'body'
+  const meaning = isBody && fault instanceof ShapeFault ? config.meaning : undefined
+  const more = meaning ? await refusedBy(() => meaning(request, soundPart(request.body, errors) as never)) : []
+  const all = inOrder(isBody ? schema.body : schema.querystring, [...errors, ...more])
+  const { message, members } = fault instanceof ShapeFault ? invalidFields(all) : fault
+  return new Fault(fault.code, message, { ...members, errors: all.slice(0, mostFieldErrors), cause: fault.cause })
+}
+
+// More than are named in the end: they are put in order first.
+const mostLookedAt = 1_000
+
+function fieldErrors(validate: ValidateFunction, part: Part): FieldError[] {
+  return (validate.errors ?? [])
+    .filter((error) => error.keyword !== 'if' && error.keyword !== 'anyOf')
+    .slice(0, mostLookedAt)
+    .map((error) => fieldError(error, part))
+}
+
+function fieldError(error: ErrorObject, part: Part): FieldError {
+  // A value of a list in a query is named by its parameter.
+  const at = `#${part === 'query' ? error.instancePath.replace(/\/\d+$/, '') : error.instancePath}`
+  const expected = (error.parentSchema as { description?: string } | undefined)?.description
+  const { params } = error
+  switch (error.keyword) {
+    case 'required':
+      return {
+        in: part,
+        pointer: `${at}/${pointerPart(params.missingProperty)}`,
+        code: 'required',
+        detail: 'is required',
+      }
+    case 'additionalProperties': {
+      const known = Object.keys((error.parentSchema as { properties?: object }).properties ?? {})
+      const name: string = params.additionalProperty
+      return {
+        in: part,
+        pointer: `${at}/${pointerPart(name)}`,
+        code: 'unknown_field',
+        detail: unknown(name, known, part),
+      }
+    }
+    case 'type': {
+      const detail = at === '#' ? 'a JSON object is required' : `must be ${article(String(params.type))}`
+      return { in: part, pointer: at, code: 'wrong_type', detail }
+    }
+    case 'enum':
+      return { in: part, pointer: at, code: 'not_allowed', detail: `must be one of ${params.allowedValues.join(', ')}` }
+    case 'pattern':
+      return { in: part, pointer: at, code: 'bad_format', detail: expected ?? `must match ${params.pattern}` }
+    case 'minLength':
+    case 'minItems':
+    case 'minProperties':
+      return { in: part, pointer: at, code: 'too_short', detail: error.message ?? 'is too short' }
+    case 'maxLength':
+    case 'maxItems':
+      return { in: part, pointer: at, code: 'too_long', detail: error.message ?? 'is too long' }
+    case 'minimum':
+    case 'maximum':
+      return { in: part, pointer: at, code: 'out_of_range', detail: error.message ?? 'is out of range' }
+    default:
+      return { in: part, pointer: at, code: 'not_valid', detail: error.message ?? 'is not valid' }
+  }
+}
+
+function unknown(name: string, known: string[], part: Part): string {
+  const what = part === 'query' ? 'parameter' : 'field'
+  if (known.length === 0) return `is not a supported ${what}; there are none`
+  const meant = nearest(name, known)
+  return `is not a supported ${what}; ${meant ? `did you mean ${meant}?` : `use ${known.join(', ')}`}`
+}
+
+function article(types: string): string {
+  const text = types.replaceAll(',', ' or ')
+  return /^[aeiou]/.test(text) ? `an ${text}` : `a ${text}`
+}

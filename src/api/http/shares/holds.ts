@@ -1,0 +1,91 @@
+// How many waits and streams of an account this server may have open, so that all servers together stay within the
+// account's quota. Where this is the only server, it may have all.
+import { inSilence } from '../../../platform/database/pool.ts'
+import type { OpenKind, SharedLimits } from '../../../services/limits/index.ts'
+
+type Hold = {
+  owner: string
+  kind: OpenKind
+  /** What the others count for this server. */
+  granted: number
+  /** Changes of one hold go one after the other, so that the last one is what counts. */
+  last: Promise<unknown>
+  lowering: NodeJS.Timeout | undefined
+}
+
+type Raise = { owner: string; kind: OpenKind; max: number }
+
+export type Holds = {
+  /** Calls `enter` with what the account has at other servers and may have at this one; throws what that throws. */
+  raise(raise: Raise, enter: (elsewhere: number, mayHave: number) => void): Promise<void>
+  /** One is open no longer. */
+  lower(owner: string, kind: OpenKind): void
+}
+
+// One that waits again and again asks once: what is free is kept for a moment.
+const keptMs = 100
+
+/** `openOf`: what the account has open at this server. */
+export function createHolds(shared: SharedLimits, openOf: (owner: string, kind: OpenKind) => number): Holds {
+  const holds = new Map<string, Hold>()
+
+  function holdOf(owner: string, kind: OpenKind): Hold {
+    const key = `${kind} ${owner}`
+    const found = holds.get(key)
+    if (found) return found
+    const hold = { owner, kind, granted: 0, last: Promise.resolve(), lowering: undefined }
+    holds.set(key, hold)
+    return hold
+  }
+
+  function inTurn<T>(hold: Hold, work: () => Promise<T>): Promise<T> {
+    const turn = hold.last.then(work)
+    hold.last = turn.catch(() => {})
+    return turn
+  }
+
+  /** Says how many are open; nobody may refuse that. */
+  function settle(hold: Hold): void {
+    hold.lowering ??= setTimeout(() => {
+      hold.lowering = undefined
+      void inTurn(hold, async () => {
+        const { owner: accountId, kind } = hold
+        const wanted = openOf(accountId, kind)
+        if (shared.members > 1 && wanted !== hold.granted) {
+          const { granted } = await shared.hold({ accountId, kind, wanted, most: Number.POSITIVE_INFINITY })
+          hold.granted = granted
+        }
+        if (wanted === 0 && openOf(accountId, kind) === 0) holds.delete(`${kind} ${accountId}`)
+      }).catch(() => settle(hold))
+    }, keptMs).unref()
+  }
+
+  // A server that was alone has told nobody; one that is alone now remembers nothing that counts later.
+  shared.onMembers(() => {
+    for (const hold of holds.values()) {
+      if (shared.members === 1) hold.granted = 0
+      else settle(hold)
+    }
+  })
+
+  return {
+    raise({ owner: accountId, kind, max }, enter) {
+      const hold = holdOf(accountId, kind)
+      return inTurn(hold, async () => {
+        try {
+          const here = openOf(accountId, kind)
+          if (shared.members === 1 || here < Math.min(hold.granted, max)) return enter(0, max)
+          const asked = shared.hold({ accountId, kind, wanted: here + 1, most: max })
+          const held = await inSilence(asked).catch(() => null)
+          // This server counts alone then.
+          if (!held) return enter(0, max)
+          hold.granted = held.granted
+          enter(held.elsewhere, Math.min(held.granted, max))
+        } finally {
+          if (openOf(accountId, kind) !== hold.granted) settle(hold)
+        }
+      })
+    },
+    lower: (owner, kind) => settle(holdOf(owner, kind)),
+  }
+}

@@ -1,0 +1,54 @@
+// What a build may have to wait for, what its log says meanwhile, and how it ends when that takes too long.
+import type { JobKinds } from '../../../jobs/kinds.ts'
+import type { FailureCode } from './failure.ts'
+
+// A build of a platform that is full, or without a runner, waits this long.
+export const longestWaitMs = 30 * 60_000
+
+export type Lack = {
+  /** Of the job: since when it is lacking. */
+  field: Exclude<keyof JobKinds['build'], 'deploymentId'>
+  waiting: string
+  why: string
+  code: FailureCode
+  message: string
+  longestWaitMs?: number
+}
+
+/** What the platform may lack. */
+export const lacks = {
+  disk: {
+    field: 'noDiskSince',
+    waiting: 'Waiting for free disk space on the platform: the build restarts when there is some.',
+    why: 'there is no free disk space',
+    code: 'platform_disk_full',
+    message: 'The platform is out of disk space. Nothing is wrong with the project: deploy it again later.',
+  },
+  store: {
+    field: 'noStoreSince',
+    waiting: 'Waiting for the platform’s artifact store: the build restarts when it is available.',
+    why: 'the artifact store is unavailable',
+    code: 'platform_storage_unavailable',
+    message: 'The platform’s artifact store is unavailable. Nothing is wrong with the project: deploy it again later.',
+  },
+  runner: {
+    field: 'noRunnerSince',
+    waiting: 'Waiting for a runner to start the server: the build restarts when one is available.',
+    why: 'no runner is available',
+    code: 'platform_runner_unavailable',
+    message:
+      'The platform has no runner available to start the server. Nothing is wrong with the project: deploy it again later.',
+  },
+} as const satisfies Record<string, Lack>
+
+// Long enough for a repository host to restart. A build that waits for it takes no slot.
+const longestOutageMs = 5 * 60_000
+
+export const lackOfHost = (host: string): Lack => ({
+  field: 'noHostSince',
+  waiting: `We couldn't reach ${host}. We retry for five minutes.`,
+  why: "the repository host can't be reached",
+  code: 'repository_unreachable',
+  message: `We couldn't reach ${host} for five minutes. Deploy again when it responds. If it does, check the project’s repository.`,
+  longestWaitMs: longestOutageMs,
+})

@@ -1,0 +1,70 @@
+// package.json as untrusted input: only what has its proper type, and is not too long, is taken over.
+import { parseJson } from '../../../platform/http/json-pieces.ts'
+
+export type PackageManifest = {
+  /** It is there, but no JSON object. */
+  unreadable: boolean
+  scripts: ReadonlyMap<string, string>
+  /** Those of every kind that is installed, with the ranges. */
+  dependencies: ReadonlyMap<string, string>
+  main: string | null
+  packageManager: string | null
+  /** `engines.node`. */
+  node: string | null
+  workspaces: boolean
+  /** Patterns of the folders that belong to the workspace; null if they are not listed here. */
+  members: string[] | null
+}
+
+export const longestManifest = 1 << 20
+const mostEntries = 5_000
+const longestText = 4_000
+const longestScript = 65_536
+
+const objectOf = (value: unknown): Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
+
+const textOf = (value: unknown, most = longestText): string | null =>
+  typeof value === 'string' && value.length > 0 && value.length <= most ? value : null
+
+/** An own property: `constructor` of a package.json that has none is null, not a function. */
+export const ownOf = (object: unknown, name: string): unknown =>
+  Object.getOwnPropertyDescriptor(objectOf(object), name)?.value
+
+function texts(value: unknown, most = longestText): [string, string][] {
+  return Object.entries(objectOf(value))
+    .slice(0, mostEntries)
+    .filter((entry): entry is [string, string] => textOf(entry[1], most) !== null)
+}
+
+const listOf = (value: unknown): string[] | null =>
+  Array.isArray(value) ? value.slice(0, mostEntries).filter((one) => textOf(one, 200) !== null) : null
+
+/** Null for anything but a JSON object, and for one of more parts than a large lockfile has. */
+export async function readObject(text: string | null): Promise<Record<string, unknown> | null> {
+  if (text === null) return null
+  try {
+    const parsed = await parseJson(Buffer.from(text))
+    return parsed !== null && typeof parsed === 'object' && !Array.isArray(parsed)
+      ? (parsed as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}
+
+/** Without a package.json, and for one that cannot be read, everything is empty. */
+export async function readManifest(text: string | null): Promise<PackageManifest> {
+  const found = await readObject(text)
+  const kinds = ['optionalDependencies', 'devDependencies', 'dependencies']
+  return {
+    unreadable: text !== null && found === null,
+    scripts: new Map(texts(ownOf(found, 'scripts'), longestScript)),
+    dependencies: new Map(kinds.flatMap((kind) => texts(ownOf(found, kind)))),
+    main: textOf(ownOf(found, 'main'), 200),
+    packageManager: textOf(ownOf(found, 'packageManager'), 300),
+    node: textOf(ownOf(ownOf(found, 'engines'), 'node'), 200),
+    workspaces: ownOf(found, 'workspaces') != null,
+    members: listOf(ownOf(found, 'workspaces')) ?? listOf(ownOf(ownOf(found, 'workspaces'), 'packages')),
+  }
+}

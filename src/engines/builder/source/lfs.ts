@@ -1,0 +1,59 @@
+// Git LFS files: fetched if git-lfs is installed, refused otherwise.
+import { find } from '../../../sandbox/programs/tools.ts'
+import { BuildFailure } from '../explain/failure.ts'
+import type { BuildLog } from '../explain/log.ts'
+import { asText, type Source } from '../tree/source-tree.ts'
+import { type GitOptions, runGit, type Talking } from './git.ts'
+
+const longestAttributes = 256 << 10
+const mostAttributeFiles = 100
+
+/** Whether the commit uses Git LFS; if so, its objects are in the bare repository afterwards. */
+export async function fetchLfs(
+  source: Source,
+  git: GitOptions,
+  { url, own = true, ...talking }: Talking & { url: string; own?: boolean },
+  log: BuildLog,
+): Promise<boolean> {
+  const path = await attributesWithLfs(source)
+  if (path === null) return false
+  const fail = (why: string) => new BuildFailure('lfs_unavailable', `${asText(path)} keeps files in Git LFS, ${why}.`)
+  if (source.submodules.some((module) => path.startsWith(`${module.path}/`))) {
+    throw fail('which we do not fetch for submodules')
+  }
+  // Such a store answers with addresses, which git-lfs would ask unchecked.
+  if (!own || talking.protocols === 'ssh') {
+    throw fail('which we fetch only over HTTPS and from this installation’s repository host')
+  }
+  if ((await find('git-lfs', git.searchPath)) === undefined) {
+    throw fail('and this installation has no git-lfs (Debian: apt install git-lfs). Ask its operator to install it')
+  }
+  log.system('Fetching files from Git LFS')
+  const settings: Record<string, string> = {
+    ...talking.settings,
+    'remote.origin.url': git.local ? `file://${url}` : url,
+    // Overrides the repository's .lfsconfig, which could name any host that this machine can reach.
+    ...(git.local ? {} : { 'lfs.url': `${url.replace(/\/+$/, '')}/info/lfs` }),
+    'lfs.concurrenttransfers': '4',
+  }
+  const fetched = await runGit(['lfs', 'fetch', 'origin', source.commit], git, log, { ...talking, settings })
+  git.signal.throwIfAborted()
+  if (!fetched.ok) throw fail('which could not be fetched; the log says why')
+  return true
+}
+
+async function attributesWithLfs(source: Source): Promise<string | null> {
+  let files = 0
+  for (const path of source.entries.keys()) {
+    if (path !== '.gitattributes' && !path.endsWith('/.gitattributes')) continue
+    if (++files > mostAttributeFiles) return null
+    const text = await source.text(path, longestAttributes)
+    if (text !== null && namesLfs(text)) return path
+  }
+  return null
+}
+
+/** Whether a file of attributes has a filter of Git LFS in it. */
+export const namesLfs = (attributes: string): boolean =>
+  // Line by line: with the flag `m` each `\r` would begin a line that goes on to the end.
+  attributes.split('\n').some((line) => /^[^#]*\bfilter=lfs\b/.test(line))

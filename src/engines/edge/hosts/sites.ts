@@ -1,0 +1,219 @@
+// Caches deployments ready to be served: manifest, routes and rules, loaded at the first request.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
+import { type Artifacts, appPages, type Manifest } from '../../../platform/artifacts/artifacts.ts'
+import {
+  type ExtraHeaders,
+  type HeaderBlock,
+  headersOf,
+  matchingBlocks,
+  parseHeaders,
+} from '../../../platform/site-rules/header-rules.ts'
+import { longestRules, parseRedirects, type RedirectRule } from '../../../platform/site-rules/redirects.ts'
+import { buildRoutes, buildRoutesInSteps, type FileRoute, type Route } from '../answer/routes.ts'
+import { createVariants, type Variants } from '../answer/variants.ts'
+import type { Addresses } from './resolve.ts'
+
+export type Site = Addresses & {
+  deploymentId: string
+  kind: Manifest['kind']
+  /** Detection has found a single-page app. */
+  isApp: boolean
+  /** Whether its addresses have no .html; a project that changes this has its sites loaded again. */
+  cleanUrls: boolean
+  /** Blocks of its _headers that ask for a name and a password. */
+  guards: readonly HeaderBlock[]
+  /** Some rule depends on the visitor's language. */
+  byLanguage: boolean
+  /** Whether what it answers depends on the address alone. */
+  plain: boolean
+  /** The responses for a file at a path: header rules match the requested path. */
+  variantsOf(route: FileRoute, path: string): Variants
+}
+
+export type Sites = {
+  /** The site if the deployment is loaded, with the addresses that are asked for: the hot path. */
+  get(deploymentId: string, cleanUrls?: boolean | null): Site | undefined
+  /** Null if the deployment's files are not here. `cleanUrls` is as the manifest says unless it is given. */
+  load(deploymentId: string, cleanUrls?: boolean | null): Promise<Site | null>
+  /** Has a deployment repaired whose manifest is missing or damaged. */
+  report(deploymentId: string): Promise<void>
+}
+
+const none: ExtraHeaders = new Map()
+// Memory use, measured: a site, a file with its paths, the responses made for a file at one path.
+const bytesPerSite = 1_200
+const bytesPerFile = 450
+const bytesPerAnswer = 900
+const bytesPerRule = 300
+const bytesPerPassword = 200
+// Headers of a site are kept as text for each path that was visited, and as the head of an answer.
+const copiesOfHeaders = 3
+const mostBytes = 24 << 20
+const mostSites = 20_000
+const mostShared = 1_000
+// Sites of more files are made ready one after the other, in steps, and for half of the time: whoever asks for several of
+// them in turn, each of which takes the place of another in the cache, must not hold up the visitors of others.
+const manyFiles = 2_000
+const stepMs = 5
+const mostLarge = 10_000
+
+export type SiteRules = { redirects: RedirectRule[]; headers: HeaderBlock[]; routes?: Map<string, Route> }
+
+export function buildSite(
+  deploymentId: string,
+  manifest: Manifest,
+  { redirects, headers, routes = buildRoutes(manifest) }: SiteRules,
+  onGrowth: (bytes: number) => void = () => {},
+): Site {
+  const { kind, files, spaFallback: isApp, cleanUrls } = manifest
+  const guards = headers.filter(({ credentials }) => credentials)
+  const byLanguage = redirects.some(({ languages }) => languages)
+  return {
+    deploymentId,
+    kind,
+    isApp,
+    cleanUrls,
+    guards,
+    byLanguage,
+    plain: kind === 'static' && guards.length === 0 && !byLanguage,
+    routes,
+    redirects,
+    forced: redirects.some((rule) => rule.forced),
+    fallback: appPages.map((name) => pageOf(files, name, 200)).find((page) => page !== null) ?? null,
+    notFound: pageOf(files, '404.html', 404),
+    variantsOf: variantMaker(routes, headers, onGrowth),
+  }
+}
+
+function pageOf(files: Manifest['files'], path: string, status: 200 | 404): FileRoute | null {
+  return Object.hasOwn(files, path) ? { kind: 'file', path, file: files[path]!, status } : null
+}
+
+// A separate function, so that its closure does not keep the manifest in memory, which is half of a site's size.
+function variantMaker(
+  routes: ReadonlyMap<string, Route>,
+  blocks: HeaderBlock[],
+  onGrowth: (bytes: number) => void,
+): Site['variantsOf'] {
+  // Responses at paths that have no file of their own, by file, status and matching header blocks.
+  const shared = new Map<string, Variants>()
+  return (route, path) => {
+    if (route.variants) return route.variants
+    const indexes = blocks.length > 0 ? matchingBlocks(blocks, path) : []
+    const make = () => {
+      const extra = indexes.length > 0 ? headersOf(blocks, indexes) : none
+      onGrowth(bytesPerAnswer + copiesOfHeaders * lengthOf(extra))
+      return createVariants(route.path, route.file, route.status, extra)
+    }
+    if (routes.get(path) === route) {
+      route.variants = make()
+      return route.variants
+    }
+    const key = `${route.status} ${indexes.join()} ${route.path}`
+    let variants = shared.get(key)
+    if (!variants) {
+      variants = make()
+      if (shared.size >= mostShared) shared.clear()
+      shared.set(key, variants)
+    }
+    return variants
+  }
+}
+
+function lengthOf(headers: ExtraHeaders): number {
+  let length = 0
+  for (const [name, value] of headers) length += name.length + value.length
+  return length
+}
+
+export function createSites(artifacts: Artifacts, log: Logger): Sites {
+  const loaded = new LRUCache<string, Site>({ max: mostSites, maxSize: mostBytes })
+  const loading = new Map<string, Promise<Site | null>>()
+  /** Those that are known to have many files. */
+  const large = new LRUCache<string, true>({ max: mostLarge })
+  let turn: Promise<unknown> = Promise.resolve()
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = turn.then(work)
+    turn = mine.catch(() => {})
+    return mine
+  }
+
+  async function rulesOf(manifest: Manifest, name: string): Promise<string> {
+    const file = Object.hasOwn(manifest.files, name) ? manifest.files[name]! : null
+    if (!file || file.size > longestRules) return ''
+    return (await artifacts.load(file.hash)).toString()
+  }
+
+  function read(deploymentId: string, cleanUrls: boolean | null): Promise<Site | null> {
+    const known = large.has(deploymentId)
+    const now = () => readNow(deploymentId, cleanUrls, known)
+    return known ? inTurn(now) : now()
+  }
+
+  async function readNow(deploymentId: string, cleanUrls: boolean | null, known: boolean): Promise<Site | null> {
+    const startedMs = performance.now()
+    const published = await artifacts.read(deploymentId)
+    if (!published) return null
+    const manifest = cleanUrls === null ? published : { ...published, cleanUrls }
+    if (Object.keys(manifest.files).length <= manyFiles) return make(deploymentId, manifest, buildRoutes(manifest))
+    large.set(deploymentId, true)
+    const build = async () => {
+      await sleep(performance.now() - startedMs)
+      return make(deploymentId, manifest, await inSteps(buildRoutesInSteps(manifest)))
+    }
+    return known ? build() : inTurn(build)
+  }
+
+  async function make(deploymentId: string, manifest: Manifest, routes: Map<string, Route>): Promise<Site> {
+    const texts = [await rulesOf(manifest, '_redirects'), await rulesOf(manifest, '_headers')] as const
+    const redirects = parseRedirects(texts[0])
+    const headers = parseHeaders(texts[1])
+    const notes = [...redirects.notes, ...headers.notes]
+    if (notes.length > 0) log.info({ deploymentId, notes: notes.slice(0, 20) }, 'rules of a site were left out')
+    let size = bytesPerSite + Object.keys(manifest.files).length * bytesPerFile
+    size += (redirects.rules.length + headers.blocks.length) * bytesPerRule
+    // Parts of the texts keep the whole in memory.
+    size += texts[0].length + texts[1].length
+    for (const { credentials } of headers.blocks) size += (credentials?.length ?? 0) * bytesPerPassword
+    const rules = { redirects: redirects.rules, headers: headers.blocks, routes }
+    const site = buildSite(deploymentId, manifest, rules, (bytes) => {
+      size += bytes
+      // A site that was evicted meanwhile is not put back.
+      if (loaded.peek(deploymentId) === site) loaded.set(deploymentId, site, { size })
+    })
+    loaded.set(deploymentId, site, { size })
+    return site
+  }
+
+  return {
+    get(deploymentId, cleanUrls = null) {
+      const site = loaded.get(deploymentId)
+      return cleanUrls === null || site?.cleanUrls === cleanUrls ? site : undefined
+    },
+    report: artifacts.report,
+    load(deploymentId, cleanUrls = null) {
+      const key = `${deploymentId} ${cleanUrls}`
+      let site = loading.get(key)
+      if (!site) {
+        site = read(deploymentId, cleanUrls).finally(() => loading.delete(key))
+        loading.set(key, site)
+      }
+      return site
+    },
+  }
+}
+
+/** Works for some milliseconds at a time, and rests as long. */
+async function inSteps<T>(steps: Generator<undefined, T>): Promise<T> {
+  for (;;) {
+    const startedMs = performance.now()
+    do {
+      const { done, value } = steps.next()
+      if (done) return value
+    } while (performance.now() - startedMs < stepMs)
+    await sleep(performance.now() - startedMs)
+  }
+}

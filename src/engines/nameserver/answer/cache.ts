@@ -1,0 +1,207 @@
+// Caches encoded answers until their zone changes: by question, or by the name below which no asked name exists, and for a
+// signed one the gap that it is in.
+
+import { headerOctets } from '../../../dns/packet/numbers.ts'
+import type { Query } from '../../../dns/packet/query.ts'
+import { lowerCase } from '../../../dns/packet/wire-names.ts'
+import type { Tally } from '../../../platform/observe/tallies.ts'
+import type { Gaps } from '../zones/gaps.ts'
+import { countQuestion } from '../zones/traffic.ts'
+import type { Template } from './encode.ts'
+
+/** The zone of an answer: whether it still holds, and what its questions are counted by. */
+export type AnswerSource = { readonly live: boolean; readonly tally: Tally | null }
+
+export type CachedAnswer<Source extends AnswerSource> = Template & {
+  /** The answer is valid while this is live. */
+  source: Source
+  rcode: number
+  /** What counts as the same answer for the rate limit. */
+  tuple: number
+  /** The type in its question. */
+  type: number
+  /** For whom it is: of a signed zone, who asks for signatures has another answer than who does not. */
+  dnssec: Dnssec
+  /** Where `below` has a gap: finds that of a name. */
+  gaps: Gaps | null
+  /** How often it was given and not counted for its zone yet. */
+  hits: number
+}
+
+export type Dnssec = 'any' | 'without' | 'with'
+
+/** Where the answer to a query is kept. */
+export const answerHash = (hash: number, dnssec: Dnssec) => (dnssec === 'with' ? ~hash : hash)
+
+const isFor = ({ dnssec }: { dnssec: Dnssec }, { dnssecOk }: Query) =>
+  dnssec === 'any' || dnssecOk === (dnssec === 'with')
+
+export type AnswerCache<Source extends AnswerSource> = {
+  get(message: Buffer, query: Query): CachedAnswer<Source> | null
+  /** The answer to a name that does not exist, by the closest one above it that does. */
+  getBelow(message: Buffer, query: Query, encloser: Encloser): CachedAnswer<Source> | null
+  /** `hash` is the `answerHash` of the query, or `belowHash` for an answer to all names below another. */
+  set(hash: number, answer: Omit<CachedAnswer<Source>, 'type' | 'hits'>): void
+  clear(): void
+  /** Notes that an answer was given. Nothing is touched but the answer, which the processor's cache has by then. */
+  hit(answer: CachedAnswer<Source>): void
+  /** Counts for their zones what was given; to be called before that is read. */
+  count(): void
+}
+
+/** Where a name that exists begins in the name of a question, and its hash in the filter of names. */
+export type Encloser = { readonly encloserAt: number; readonly encloserHash: number }
+
+export const belowHash = (encloserHash: number, type: number) => Math.imul(encloserHash ^ type, 0x01000193)
+
+/** Where the answer for one gap is kept, and where it is found out which gap a name is in. */
+const gapHash = (hash: number, gap: number) => Math.imul(~hash ^ Math.imul(gap + 1, 0x9e3779b1), 0x01000193)
+const gapsHash = (hash: number) => ~hash
+
+/** Stands for the names that do not exist in the template of their answer: it is no octet, so that no name has it. */
+export const standIn = '\x01\u0100'
+
+const slabOctets = 1 << 20
+const roomStep = 64
+// Long answers are rare and take the place of many short ones.
+const highestOctets = 4096
+// Answers that were given wait for being counted, also if they are in the cache no more.
+const mostGiven = 10_000
+
+/**
+ * A question has one slot; a later question with the same slot replaces it. So there is no list to maintain, and random
+ * names cannot make the cache grow. The octets are in slabs, so the garbage collector sees a few objects instead of
+ * one per answer. A slot keeps its room, so that answers that change take no more of it; when the slabs are full, the
+ * whole cache is cleared.
+ */
+export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, slabs = 64): AnswerCache<Source> {
+  const mask = (1 << slotBits) - 1
+  let slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
+  // The room of each slot: the number of its slab and its place there as one number, and its size.
+  const places = new Uint32Array(mask + 1)
+  const rooms = new Uint16Array(mask + 1)
+  const memory: Buffer[] = []
+  let slab = 0
+  let used = 0
+  let given: CachedAnswer<Source>[] = []
+
+  function count(): void {
+    for (const answer of given) {
+      const { tally } = answer.source
+      if (tally) countQuestion(tally, answer.type, answer.rcode, answer.hits)
+      answer.hits = 0
+    }
+    given = []
+  }
+
+  const slotOf = (hash: number) => (hash ^ (hash >>> 15)) & mask
+
+  function liveAt(slot: number): CachedAnswer<Source> | null {
+    const entry = slots[slot]
+    if (entry === undefined) return null
+    if (entry.source.live) return entry
+    slots[slot] = undefined
+    return null
+  }
+
+  function clear(): void {
+    slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
+    rooms.fill(0)
+    slab = 0
+    used = 0
+  }
+
+  /** Room for an answer, in steps, so that one that grows a little finds it too. */
+  function takeRoom(slot: number, length: number): void {
+    const room = Math.ceil(length / roomStep) * roomStep
+    if (used + room > slabOctets) {
+      slab++
+      used = 0
+      if (slab === slabs) clear()
+    }
+    memory[slab] ??= Buffer.allocUnsafeSlow(slabOctets)
+    places[slot] = slab * slabOctets + used
+    rooms[slot] = room
+    used += room
+  }
+
+  function put(slot: number, answer: Omit<CachedAnswer<Source>, 'type' | 'hits'>): void {
+    const { source, rcode, tuple, dnssec, below, gaps } = answer
+    const length = answer.end - answer.start
+    if (length > rooms[slot]!) takeRoom(slot, length)
+    const octets = memory[Math.floor(places[slot]! / slabOctets)]!
+    const start = places[slot]! % slabOctets
+    const end = start + answer.octets.copy(octets, start, answer.start, answer.end)
+    const type = typeOf(octets, start)
+    slots[slot] = { octets, start, end, below, source, rcode, tuple, dnssec, gaps, type, hits: 0 }
+  }
+
+  /** What a slot has for all names below another, or those of them in a gap. */
+  function belowAt(slot: number, gap: number | null): CachedAnswer<Source> | null {
+    const entry = liveAt(slot)
+    return entry?.below && entry.below.gap === gap ? entry : null
+  }
+
+  return {
+    clear,
+    count,
+    hit(answer) {
+      if (answer.hits++ === 0 && given.push(answer) === mostGiven) count()
+    },
+    get(message, query) {
+      const signed = query.dnssecOk ? liveAt(slotOf(answerHash(query.hash, 'with'))) : null
+      const entry = signed?.dnssec === 'with' ? signed : liveAt(slotOf(query.hash))
+      if (entry === null || entry.below || !isFor(entry, query)) return null
+      // The name in a template's question is lower case; type and class after it are compared as they are.
+      return isEqual(entry, message, headerOctets, query) ? entry : null
+    },
+    getBelow(message, query, { encloserAt, encloserHash }) {
+      const hash = belowHash(encloserHash, query.type)
+      const entry = belowAt(slotOf(hash), null)
+      if (entry && isBelow(entry, message, query, encloserAt)) return entry
+      const all = query.dnssecOk ? belowAt(slotOf(gapsHash(hash)), gapsAlone) : null
+      if (!all || !isBelow(all, message, query, encloserAt)) return null
+      const gap = all.gaps!.find(message, query.nameEnd, encloserAt)
+      const own = belowAt(slotOf(gapHash(hash, gap)), gap)
+      return own && isBelow(own, message, query, encloserAt) ? own : null
+    },
+    set(hash, answer) {
+      if (answer.end - answer.start > highestOctets) return
+      const { below, gaps } = answer
+      if (!below || below.gap === null) return put(slotOf(hash), answer)
+      put(slotOf(gapHash(hash, below.gap)), answer)
+      const known = slots[slotOf(gapsHash(hash))]
+      if (known?.gaps === gaps && known.below?.gap === gapsAlone && known.source.live) return
+      // The question alone.
+      const end = answer.start + below.questionEnd
+      put(slotOf(gapsHash(hash)), { ...answer, end, below: { ...below, gap: gapsAlone } })
+    },
+  }
+}
+
+const generalAt = headerOctets + standIn.length
+/** In place of a gap: an entry that has no answer, but finds the gap. */
+const gapsAlone = -1
+
+/** Whether a template is for the question of a message, whose name is compared from a label on. */
+function isEqual({ octets, start, below }: Template, message: Buffer, from: number, query: Query): boolean {
+  const { nameEnd, questionEnd } = query
+  const moved = start + (below ? generalAt : headerOctets) - from
+  for (let at = from; at < nameEnd; at++) if (octets[at + moved] !== lowerCase[message[at]!]) return false
+  for (let at = nameEnd; at < questionEnd; at++) if (octets[at + moved] !== message[at]) return false
+  return true
+}
+
+/** Whether an answer to all names below another is one to this question, whose name has the other at `encloserAt`. */
+function isBelow(entry: CachedAnswer<AnswerSource>, message: Buffer, query: Query, encloserAt: number): boolean {
+  if (!isFor(entry, query)) return false
+  if (query.questionEnd - encloserAt !== entry.below!.questionEnd - generalAt) return false
+  return isEqual(entry, message, encloserAt, query)
+}
+
+/** The type in the question of an answer, after its name. */
+function typeOf(octets: Buffer, start: number): number {
+  let at = start + headerOctets
+  while (octets[at]! > 0) at += 1 + octets[at]!
+  return (octets[at + 1]! << 8) | octets[at + 2]!
+}

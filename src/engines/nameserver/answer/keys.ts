@@ -1,0 +1,116 @@
+// The keys of all zones in memory, by the names that messages have them under.
+import type { Logger } from 'pino'
+import type { TsigKey } from '../../../dns/packet/tsig.ts'
+import { wireName } from '../../../dns/packet/wire-names.ts'
+import type { Database } from '../../../platform/database/database.ts'
+import { follow } from '../../../platform/database/mirror.ts'
+import type { Notifications } from '../../../platform/database/notifications.ts'
+import type { Snapshots } from '../../../platform/database/snapshots.ts'
+import { placeOf, type Vault } from '../../../platform/secrets/secrets.ts'
+import { readKeyIds, readKeys, type ServedKey } from '../../../services/dns/index.ts'
+
+export type ZoneKey = TsigKey & Omit<ServedKey, 'secret' | 'keyName'>
+
+export type ZoneKeys = {
+  /** By its name on the wire, in lower case. */
+  find(keyName: string): ZoneKey | null
+  /** Those that transfer a zone. */
+  transfersOf(domainId: string): ZoneKey[]
+  close(): Promise<void>
+}
+
+export type ZoneKeysOptions = {
+  db: Database
+  notifications: Notifications
+  vault: Vault
+  log: Logger
+  /** Where the keys are kept for a start without the database. */
+  snapshots?: Snapshots | undefined
+}
+
+/** As a file has it, where octets are text. */
+type KeptKey = Omit<ServedKey, 'secret'> & { secret: string }
+
+const idsAtOnce = 20_000
+
+export async function openZoneKeys({ db, notifications, vault, log, snapshots }: ZoneKeysOptions): Promise<ZoneKeys> {
+  /** Sealed: each is opened when it is used. */
+  const byId = new Map<string, ServedKey>()
+  const idOf = new Map<string, string>()
+  /** By domain, the ids of those that transfer it. */
+  const transfers = new Map<string, Set<string>>()
+  const kept = snapshots?.open('keys', function* (): Generator<KeptKey> {
+    for (const key of byId.values()) yield { ...key, secret: Buffer.from(key.secret).toString('base64') }
+  })
+
+  function put(key: ServedKey): void {
+    byId.set(key.id, key)
+    idOf.set(wireName(key.keyName), key.id)
+    if (key.purpose !== 'transfer') return
+    const others = transfers.get(key.domainId) ?? new Set()
+    transfers.set(key.domainId, others.add(key.id))
+  }
+
+  function opened({ keyName: name, secret, ...rest }: ServedKey): ZoneKey {
+    return { ...rest, name, secret: vault.open(secret, placeOf.dnsKey(rest.id)) }
+  }
+
+  function drop(id: string): void {
+    const key = byId.get(id)
+    if (!key) return
+    idOf.delete(wireName(key.keyName))
+    byId.delete(id)
+    const others = transfers.get(key.domainId)
+    others?.delete(id)
+    if (others?.size === 0) transfers.delete(key.domainId)
+  }
+
+  /** A key never changes, so those differ that are only here or only there. */
+  async function compare(): Promise<Set<string>> {
+    const differing = new Set(byId.keys())
+    for (let after = ''; ; ) {
+      const ids = await readKeyIds(db, after, idsAtOnce)
+      for (const id of ids) if (!differing.delete(id)) differing.add(id)
+      if (ids.length < idsAtOnce) return differing
+      after = ids.at(-1)!
+    }
+  }
+
+  async function read(ids: string[]): Promise<void> {
+    const found = await readKeys(db, ids)
+    for (const id of ids) drop(id)
+    for (const key of found) put(key)
+    // A deleted key must not be back after a start without the database.
+    kept?.changed(found.length < ids.length)
+  }
+
+  const followed = await follow(
+    {
+      what: 'keys of zones',
+      listen: (changed) => notifications.on('dnsKey', changed),
+      compare,
+      read,
+      onCurrent: () => kept?.current(),
+      ...(kept && {
+        restore: () =>
+          kept.restore((rows: KeptKey[]) => {
+            for (const row of rows) put({ ...row, secret: Buffer.from(row.secret, 'base64') })
+          }),
+      }),
+    },
+    notifications,
+    log,
+  )
+
+  return {
+    find(keyName) {
+      const key = byId.get(idOf.get(keyName) ?? '')
+      return key ? opened(key) : null
+    },
+    transfersOf: (domainId) => [...(transfers.get(domainId) ?? [])].map((id) => opened(byId.get(id)!)),
+    async close() {
+      await followed.close()
+      await kept?.close()
+    },
+  }
+}

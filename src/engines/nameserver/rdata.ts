@@ -1,2 +1,0 @@
-// Rdata of stored values as the nameserver encodes it.
-export { addressRdata, nameRdata, type Rdata, rdataOf, soaRdata, textRdata } from '../../dns/rdata-wire.ts'

@@ -1,0 +1,51 @@
+// Counts what resolvers ask for, by zone: never by name, of which anybody can make up any number.
+import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
+import { type Counted, createTallies, type Tallies, type Tally } from '../../../platform/observe/tallies.ts'
+import { answerCodes, questionTypes } from '../../../schemas/traffic.ts'
+import { dnsColumns } from '../../../schemas/traffic-columns.ts'
+
+export type TallyBook = { of(zone: string): Tally; take(): Counted[] }
+
+// Whoever has a tally may go on counting with it, so the book can be thrown away.
+const mostInABook = 10_000
+
+/** Tallies by the id of their zone, for the threads. */
+export function createTallyBook(tallies = createZoneTallies()): TallyBook {
+  const known = new Map<string, Tally>()
+  return {
+    of(zone) {
+      const found = known.get(zone)
+      if (found) return found
+      if (known.size === mostInABook) known.clear()
+      const tally = tallies.create(zone, '')
+      known.set(zone, tally)
+      return tally
+    },
+    take: tallies.take,
+  }
+}
+
+export function createZoneTallies(): Tallies {
+  return createTallies(dnsColumns.length)
+}
+
+// Where the count of a type is; unknown ones share the last.
+const typeAt = new Uint8Array(258).fill(questionTypes.indexOf('other'))
+for (const [index, type] of questionTypes.entries()) if (type !== 'other') typeAt[typeNumbers[type]] = index
+const codeAt = new Uint8Array(32).fill(questionTypes.length + answerCodes.indexOf('other'))
+for (const [index, code] of answerCodes.entries()) {
+  if (code !== 'other') codeAt[rcodes[code]] = questionTypes.length + index
+}
+
+/** Counts an answer that is sent, once or several times. */
+export function countQuestion(tally: Tally, type: number, rcode: number, times = 1): void {
+  const counts = tally.open()
+  counts[typeAt[type < typeAt.length ? type : 0]!]! += times
+  counts[codeAt[rcode & 31]!]! += times
+}
+
+/** Adds what another thread has counted. */
+export function addQuestions(tally: Tally, { counts }: Pick<Counted, 'counts'>): void {
+  const own = tally.open()
+  for (let index = 0; index < own.length; index++) own[index]! += counts[index]!
+}

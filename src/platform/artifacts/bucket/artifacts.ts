@@ -1,0 +1,245 @@
+// The artifact store in a bucket, for any number of machines. Each keeps copies of what it uses in its own directory.
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
+import { removeTree } from '../../files/remove-tree.ts'
+import { type Artifacts, type Manifest, type StoredFile, StoreUnavailable } from '../artifacts.ts'
+import { blobName, copiesOf, decompress, type Encoding, isCompressible, mostBufferedBytes } from '../blobs.ts'
+import { foldersIn, manifestName } from '../local-inventory.ts'
+import { packTree } from '../trees.ts'
+import { type Bucket, type Found, readAll } from './client.ts'
+import { createDiskCache } from './disk-cache.ts'
+import { createBucketInventory, requireNoRemoval } from './inventory.ts'
+import { createManifests } from './manifests.ts'
+import { blobKey, contentOf, createObjects, nameOf } from './objects.ts'
+import { createTrees } from './trees.ts'
+
+export type BucketArtifactsOptions = {
+  bucket: Bucket
+  /** Where this machine keeps its copies. */
+  root: string
+  cacheBytes: number
+  log?: Logger | undefined
+}
+
+const storesAtOnce = 24
+const headsAtOnce = 32
+// An object that is older is stored again, which makes it young: the sweep keeps it for as long at least.
+const reuseMs = 7 * 24 * 3600_000
+const reportAgainMs = 60_000
+
+export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketArtifactsOptions): Artifacts {
+  const folders = foldersIn(root)
+  const cache = createDiskCache(folders, cacheBytes, log)
+  const objects = createObjects({ bucket, cache, folders, log, onDamaged: report })
+  const manifests = createManifests({ bucket, cache, folders })
+  const trees = createTrees({ objects, cache, manifests, folders })
+  const reported = new LRUCache<string, true>({ max: 10_000, ttl: reportAgainMs })
+
+  const isYoung = (found: Found | null) => found !== null && found.modifiedMs > Date.now() - reuseMs
+  const has = async (hash: string, encoding: Encoding | undefined, size: number) => {
+    const found = await bucket.head(blobKey(hash, encoding))
+    return isYoung(found) && found!.size === size
+  }
+
+  /** Buffers the content once for its hash, its copy and its compressed copies. */
+  async function storeSmall(fileName: string, content: Buffer): Promise<StoredFile> {
+    const plain = contentOf(content)
+    const stored = { hash: plain.sha256, size: plain.size }
+    const [isThere, copies] = await Promise.all([
+      has(stored.hash, undefined, stored.size),
+      isCompressible(fileName, stored.size) ? compress(stored.hash, content) : {},
+    ])
+    if (!isThere) await objects.put(stored.hash, undefined, plain)
+    return { ...stored, ...copies }
+  }
+
+  async function compress(hash: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
+    const [br, gzip] = await Promise.all([bucket.head(blobKey(hash, 'br')), bucket.head(blobKey(hash, 'gzip'))])
+    if (isYoung(br) && isYoung(gzip)) return { br: br!.size, gzip: gzip!.size }
+    const copies = await copiesOf(content)
+    if (!copies) return {}
+    await Promise.all([
+      objects.put(hash, 'br', contentOf(copies.br)),
+      objects.put(hash, 'gzip', contentOf(copies.gzip)),
+    ])
+    return { br: copies.br.length, gzip: copies.gzip.length }
+  }
+
+  /** The hash, and so the key, is known only after everything was read. */
+  function storeLarge(content: Iterable<Buffer> | AsyncIterable<Buffer>, encoding?: Encoding, wanted?: string) {
+    return objects.aside(
+      async (path) => {
+        const digest = createHash('sha256')
+        let size = 0
+        async function* hashed() {
+          for await (const chunk of content) {
+            digest.update(chunk)
+            size += chunk.length
+            yield chunk
+          }
+        }
+        await pipeline(hashed, createWriteStream(path, { flags: 'wx' }))
+        return { hash: digest.digest('hex'), size }
+      },
+      async (path, { hash, size }) => {
+        const name = wanted ?? hash
+        if (wanted !== undefined && encoding === undefined && hash !== wanted) return
+        if (!(await has(name, encoding, size))) await objects.put(name, encoding, { sha256: hash, size, body: path })
+      },
+    )
+  }
+
+  function storeTree(directory: string): Promise<{ hash: string; size: number }> {
+    return objects.aside(
+      (path) => packTree(directory, path),
+      (path, { hash, size }) => objects.put(hash, undefined, { sha256: hash, size, body: path }),
+    )
+  }
+
+  /** All of it is there, and nobody is about to remove any of it. */
+  async function requireAll({ files, tree }: Manifest): Promise<void> {
+    const wanted = new Map<string, number>()
+    for (const { hash, size, br, gzip } of [...Object.values(files), ...(tree ? [tree as StoredFile] : [])]) {
+      wanted.set(nameOf(hash), size)
+      if (br !== undefined) wanted.set(nameOf(hash, 'br'), br)
+      if (gzip !== undefined) wanted.set(nameOf(hash, 'gzip'), gzip)
+    }
+    await requireNoRemoval(bucket, wanted)
+    const left = [...wanted]
+    const next = async () => {
+      for (let one = left.pop(); one; one = left.pop()) {
+        const [, hash, encoding] = blobName.exec(one[0]) ?? []
+        const found = await bucket.head(blobKey(hash!, encoding as Encoding | undefined))
+        if (found?.size !== one[1])
+          throw new StoreUnavailable('A file of the deployment is gone from the artifact store.')
+      }
+    }
+    await Promise.all(Array.from({ length: headsAtOnce }, next))
+  }
+
+  async function removeHere(deploymentId: string): Promise<void> {
+    await manifests.drop(deploymentId)
+    const names = await readdir(folders.servers).catch(() => [])
+    const own = names.filter((name) => name === deploymentId || name.startsWith(`${deploymentId}.`))
+    for (const name of own) await removeTree(join(folders.servers, name))
+  }
+
+  async function remove(deploymentId: string): Promise<void> {
+    await bucket.delete(manifests.keyOf(deploymentId))
+    await removeHere(deploymentId)
+  }
+
+  async function report(name: string): Promise<void> {
+    if (reported.get(name)) return
+    reported.set(name, true)
+    const [, hash, encoding] = blobName.exec(name) ?? []
+    try {
+      if (hash) await objects.drop(hash, encoding as Encoding | undefined)
+      else await manifests.drop(name)
+      if (await bucket.head(`damaged/${name}`)) return
+      await note(name, '')
+      log?.error({ file: name }, 'an object of the artifact store is missing or damaged')
+    } catch (err) {
+      log?.error({ err, file: name }, 'a damaged object was not noted')
+    }
+  }
+
+  const note = (name: string, text: string) => bucket.put(`damaged/${name}`, contentOf(Buffer.from(text)))
+
+  async function mend(hash: string, encoding?: Encoding): Promise<boolean> {
+    if (await objects.isWhole(hash, encoding)) return true
+    const isMended = encoding ? await mendCopy(hash, encoding) : await mendPlain(hash)
+    if (isMended || (await objects.isWhole(hash, encoding))) return true
+    // So that the next build that has the content does not take it for stored.
+    await bucket.delete(blobKey(hash, encoding))
+    return false
+  }
+
+  async function mendCopy(hash: string, encoding: Encoding): Promise<boolean> {
+    const content = (await mend(hash)) ? await objects.ask(hash) : null
+    const copies = content && (await copiesOf(content))
+    if (copies) await objects.put(hash, encoding, contentOf(copies[encoding]))
+    return copies !== null
+  }
+
+  async function mendPlain(hash: string): Promise<boolean> {
+    for (const encoding of ['br', 'gzip'] as const) {
+      const copy = await objects.ask(hash, encoding)
+      if (!copy) continue
+      await objects.put(hash, undefined, contentOf(await decompress(copy, encoding)))
+      return true
+    }
+    return false
+  }
+
+  return {
+    mostBufferedBytes,
+    storesAtOnce,
+    shared: true,
+    async store(name, size, content) {
+      if (size > mostBufferedBytes) return storeLarge(content)
+      const chunks: Buffer[] = []
+      for await (const chunk of content) chunks.push(chunk)
+      return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+    },
+    // The bucket has answered that it has them.
+    async keep() {},
+    serverDirectory: (deploymentId) => join(folders.servers, deploymentId),
+    async publish(deploymentId, given) {
+      const directory = join(folders.servers, deploymentId)
+      const manifest = given.kind === 'node' ? { ...given, tree: await storeTree(directory) } : given
+      await requireAll(manifest)
+      await manifests.write(deploymentId, manifest)
+      if (manifest.kind === 'node') await trees.adopt(deploymentId, manifest, directory)
+    },
+    remove,
+    read: (deploymentId, options) => manifests.read(deploymentId, options?.fresh ?? false),
+    load: objects.load,
+    open: objects.open,
+    openTree: trees.open,
+    isWhole: objects.isWhole,
+    mend,
+    report,
+    async damaged() {
+      const names: string[] = []
+      for await (const page of bucket.list('damaged/'))
+        names.push(...page.map(({ key }) => key.slice('damaged/'.length)))
+      return names.filter((name) => blobName.test(name) || manifestName.test(`${name}.json`))
+    },
+    async noteOf(name) {
+      const found = await bucket.get(`damaged/${name}`)
+      return found ? readAll(found.body, 1000) : ''
+    },
+    note,
+    settle: (name) => bucket.delete(`damaged/${name}`),
+    inventory: createBucketInventory({ bucket, folders, manifests, remove, reuseMs }),
+    async putBlob(hash, encoding, content) {
+      const { hash: own } = await storeLarge(content, encoding, hash)
+      return encoding !== undefined || own === hash
+    },
+    async putManifest(deploymentId, given) {
+      const directory = join(folders.servers, deploymentId)
+      const manifest: Manifest = { ...given }
+      delete manifest.tree
+      if (given.kind === 'node') {
+        const tree = await storeTree(directory).catch((error) => {
+          // Of a deployment that was not complete.
+          if (error.code !== 'ENOENT') throw error
+        })
+        if (tree) manifest.tree = tree
+        await removeTree(directory)
+      }
+      await manifests.write(deploymentId, manifest)
+    },
+    readiness: bucket.readiness,
+    close() {
+      cache.close()
+      bucket.close()
+    },
+  }
+}

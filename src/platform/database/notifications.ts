@@ -1,0 +1,191 @@
+// Database notifications, received on one connection per process and passed to its listeners.
+import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
+import pg from 'pg'
+import type { Logger } from 'pino'
+import { randomLabel } from '../ids.ts'
+
+export type EventNotice = { type: string; accountId: string; subject: string }
+
+type Topics = {
+  event: [EventNotice]
+  job: [kind: string]
+  log: [deploymentId: string]
+  /** The records or the owner of a domain of this name changed, or it was added or removed. */
+  zone: [name: string]
+  /** The certificate of this name was replaced or removed. */
+  certificate: [name: string]
+  /** The http-01 challenge of this token was added or removed. */
+  challenge: [token: string]
+  /** Another API process shares the limits from now on, or took of them; `src/services/limits/limits.ts` has the text. */
+  limit: [text: string]
+  /** An instance of this deployment's server was added, moved, changed its state, or is gone. */
+  instance: [deploymentId: string]
+  /** The node of this id is asked to drain, or no longer. */
+  node: [id: string]
+  /** A session of this person has ended. */
+  session: [userId: string]
+  /** The key of this id was made, or deleted. */
+  dnsKey: [id: string]
+  /** The connection was lost and is back: changes may have been missed and must be read again. */
+  reconnected: []
+  /** Nothing is heard until `reconnected`: what relies on it must not be believed meanwhile. */
+  lost: []
+}
+
+export type Notifications = {
+  on<T extends keyof Topics>(topic: T, listener: (...args: Topics[T]) => void): () => void
+  /** Resolves at the next event of a subject of the account, at `lost`, or after the time, whichever is first. */
+  nextEvent(accountId: string, subject: string, timeoutMs: number): { done: Promise<void>; cancel(): void }
+  readonly connected: boolean
+  close(): Promise<void>
+}
+
+export function notificationsReadiness(notifications: Notifications): () => string | null {
+  return () => (notifications.connected ? null : 'The connection that tells of changes is lost.')
+}
+
+// The channels whose payload is passed on as it is, mostly a name.
+type Channel = Exclude<keyof Topics, 'event' | 'reconnected' | 'lost'>
+const channels: Record<string, Channel> = {
+  berth_job: 'job',
+  berth_log: 'log',
+  berth_zone: 'zone',
+  berth_certificate: 'certificate',
+  berth_challenge: 'challenge',
+  berth_limit: 'limit',
+  berth_instance: 'instance',
+  berth_node: 'node',
+  berth_session: 'session',
+  berth_dns_key: 'dnsKey',
+}
+
+const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]
+const connectMs = 3_000
+// A connection that is cut without a word looks like one on which nothing happens. So it tells itself something every
+// second, the way that everybody else tells it of changes, and is replaced when two of these did not arrive.
+const heartbeatMs = 1_000
+const highestMissed = 2
+// A connection that is closed in order, but does not answer that.
+const goodbyeMs = 1_000
+
+/** With `away`, the first connection is made as soon as that is possible, as after a loss; otherwise it is there already. */
+export async function listen(url: string, log: Logger, away = false): Promise<Notifications> {
+  const emitter = new EventEmitter<Topics>()
+  emitter.setMaxListeners(0)
+  // Those of `nextEvent`, by account and subject: thousands may wait, and an event concerns few of them.
+  const waiters = new Map<string, Set<() => void>>()
+  let client: pg.Client | null = null
+  let closed = false
+  let retry: NodeJS.Timeout | undefined
+
+  function hear({ channel, payload = '' }: pg.Notification): void {
+    if (channel === 'berth_event') {
+      const [type = '', accountId = '', subject = ''] = payload.split(' ')
+      emitter.emit('event', { type, accountId, subject })
+      for (const wake of waiters.get(`${accountId} ${subject}`) ?? []) wake()
+    } else {
+      const topic = channels[channel]
+      if (topic) emitter.emit(topic, payload)
+    }
+  }
+
+  async function connect(): Promise<void> {
+    const fresh = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs, query_timeout: connectMs })
+    const heartbeat = `berth_heartbeat_${randomLabel(12)}`
+    let missed = 0
+    fresh.on('error', () => {})
+    fresh.on('notification', (notification) => {
+      if (notification.channel === heartbeat) missed = 0
+      else hear(notification)
+    })
+    try {
+      await fresh.connect()
+      const heard = ['berth_event', ...Object.keys(channels), heartbeat].map((channel) => `LISTEN ${channel}`)
+      // A heartbeat is worth no write to the disk.
+      await fresh.query(['SET synchronous_commit = off', ...heard].join('; '))
+    } catch (error) {
+      void end(fresh)
+      throw error
+    }
+    client = fresh
+    const beat = setInterval(() => {
+      if (missed >= highestMissed) return lose()
+      missed++
+      fresh.query(`NOTIFY ${heartbeat}`).catch(() => {})
+    }, heartbeatMs)
+    beat.unref()
+    fresh.on('end', () => {
+      clearInterval(beat)
+      if (client === fresh) lose()
+    })
+  }
+
+  function lose(): void {
+    const lost = client
+    client = null
+    if (lost) void end(lost)
+    if (closed) return
+    log.warn('lost the notification connection to the database')
+    emitter.emit('lost')
+    for (const wakes of waiters.values()) for (const wake of wakes) wake()
+    reconnect(0)
+  }
+
+  function reconnect(attempt: number): void {
+    retry = setTimeout(
+      async () => {
+        try {
+          await connect()
+          if (closed) return void (client && end(client))
+          log.info('the notification connection to the database is back')
+          emitter.emit('reconnected')
+        } catch {
+          if (!closed) reconnect(attempt + 1)
+        }
+      },
+      reconnectDelaysMs[Math.min(attempt, reconnectDelaysMs.length - 1)],
+    )
+    retry.unref()
+  }
+
+  if (away) reconnect(0)
+  else await connect()
+  const notifications: Notifications = {
+    on(topic, listener) {
+      emitter.on(topic, listener as never)
+      return () => emitter.off(topic, listener as never)
+    },
+    nextEvent(accountId, subject, timeoutMs) {
+      const key = `${accountId} ${subject}`
+      const { promise: done, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(() => cancel(), timeoutMs)
+      function cancel(): void {
+        clearTimeout(timer)
+        const others = waiters.get(key)
+        if (others?.delete(cancel) && others.size === 0) waiters.delete(key)
+        resolve()
+      }
+      const others = waiters.get(key) ?? new Set()
+      waiters.set(key, others.add(cancel))
+      return { done, cancel }
+    },
+    get connected() {
+      return client !== null
+    },
+    async close() {
+      closed = true
+      clearTimeout(retry)
+      if (client) await end(client)
+    },
+  }
+  return notifications
+}
+
+/** Closes a connection, also one at whose other end is nobody. */
+async function end(client: pg.Client): Promise<void> {
+  const { connection } = client as unknown as { connection: { stream: Socket } }
+  const timer = setTimeout(() => connection.stream.destroy(), goodbyeMs)
+  await client.end().catch(() => {})
+  clearTimeout(timer)
+}

@@ -1,0 +1,69 @@
+// Keyset pagination: the request and the result of a page. A cursor is the sort key of the last row seen.
+import { Fault } from '../errors.ts'
+import { type IdPrefix, idAt } from '../ids.ts'
+
+export type Order = 'asc' | 'desc'
+/** `since` and `until` bound the time of creation: from the first on, and before the second. */
+export type PageRequest = {
+  limit: number
+  order: Order
+  after: string[] | null
+  since?: Date | undefined
+  until?: Date | undefined
+}
+/** `last` is the place that the page reaches: the next one begins behind it, also if it has to be made yet. */
+export type PageOf<T> = { items: T[]; last: string[] | null; hasMore: boolean }
+
+/** Expects one row more than the limit, which shows whether there is a next page. */
+export function pageOf<R, T>(
+  found: R[],
+  page: PageRequest,
+  view: (row: R) => T,
+  keys: (row: R) => string[],
+): PageOf<T> {
+  const kept = found.slice(0, page.limit)
+  const end = kept[kept.length - 1]
+  return { items: kept.map(view), last: end ? keys(end) : page.after, hasMore: found.length > page.limit }
+}
+
+/** Between which ids the page is, where it is bounded. Ids have the time of creation in them. */
+export function idBounds({ after, order, since, until }: PageRequest, prefix: IdPrefix) {
+  const [low, high] = order === 'asc' ? [after?.[0], undefined] : [undefined, after?.[0]]
+  const given = (bounds: (string | undefined)[]) => bounds.filter((bound) => bound !== undefined).sort()
+  return {
+    above: given([low, since && idAt(prefix, since)]).at(-1),
+    below: given([high, until && idAt(prefix, until)]).at(0),
+  }
+}
+
+/** The part of a `findMany` that reads a page in the order of ids, and one row more. */
+export function byId(page: PageRequest, prefix: IdPrefix) {
+  const { above, below } = idBounds(page, prefix)
+  const id = { ...(above !== undefined && { gt: above }), ...(below !== undefined && { lt: below }) }
+  return { where: { id }, orderBy: { id: page.order }, take: page.limit + 1 }
+}
+
+/** The condition that a text contains another one, in any case. */
+export function containing(search: string) {
+  return { contains: search.replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' as const }
+}
+
+export function encodeCursor(list: string, order: Order, keys: string[]): string {
+  return Buffer.from(JSON.stringify([list, order, ...keys])).toString('base64url')
+}
+
+export function decodeCursor(cursor: string, list: string, order: Order, keyCount: number): string[] {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    const wellFormed =
+      Array.isArray(parts) &&
+      parts.length === keyCount + 2 &&
+      parts.every(
+        (part) => typeof part === 'string' && part.length <= 600 && !part.includes('\0') && part.isWellFormed(),
+      )
+    if (wellFormed && parts[0] === list && parts[1] === order) return parts.slice(2)
+  } catch {
+    // Not JSON: refused below like every other invalid cursor.
+  }
+  throw new Fault('invalid_cursor')
+}

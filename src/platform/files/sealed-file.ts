@@ -1,0 +1,136 @@
+// A file of rows, encrypted block by block, so that neither its writer nor its reader holds the event loop up or all of
+// it in memory twice. It is whole or it is refused: every block names the file and its place in it, and the last one says
+// that it is the last.
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import { placeOf, type Vault } from '../secrets/secrets.ts'
+
+/** The first octets. Another shape of rows is another version, so that no reader takes one for the other. */
+const magic = Buffer.from('berth-rows 1\n', 'latin1')
+const blockCharacters = 32 << 10
+const largestBlockBytes = 256 << 20
+
+export type SealedFile = { path: string; vault: Vault; largestBytes: number }
+
+export class UnusableFile extends Error {
+  override name = 'UnusableFile'
+}
+
+/** Replaces the file at once, or leaves it as it was. Returns its size. */
+export async function writeSealed(file: SealedFile, head: unknown, rows: Iterable<unknown>): Promise<number> {
+  const { path, vault, largestBytes } = file
+  const id = randomUUID()
+  const temporary = `${path}.${id}.new`
+  const handle = await open(temporary, 'wx', 0o600)
+  let index = 0
+  let size = 0
+  async function put(octets: Buffer): Promise<void> {
+    size += octets.length
+    if (size > largestBytes) throw new UnusableFile(`it would have more than ${largestBytes} bytes`)
+    await handle.appendFile(octets)
+  }
+  async function putBlock(json: string): Promise<void> {
+    const sealed = vault.seal(`["${id}",${index++},${json}]`, placeOf.snapshot(basename(path)))
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(sealed.length)
+    await put(Buffer.concat([length, sealed]))
+  }
+  try {
+    try {
+      await put(magic)
+      await putBlock(JSON.stringify(head))
+      for (const block of blocksOf(rows)) await putBlock(block)
+      await putBlock('null')
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await rename(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
+  await syncDirectory(dirname(path))
+  return size
+}
+
+function* blocksOf(rows: Iterable<unknown>): Generator<string> {
+  let texts: string[] = []
+  let characters = 0
+  for (const row of rows) {
+    const text = JSON.stringify(row)
+    texts.push(text)
+    characters += text.length
+    if (characters < blockCharacters) continue
+    yield `[${texts.join(',')}]`
+    texts = []
+    characters = 0
+  }
+  if (texts.length > 0) yield `[${texts.join(',')}]`
+}
+
+/** Without it, a loss of power may undo the rename. */
+async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Null if there is no file. Throws UnusableFile unless it is whole, ours and accepted by `accept`, called first. */
+export async function readSealed<Head, Row>(
+  { path, vault, largestBytes }: SealedFile,
+  accept: (head: Head) => void,
+): Promise<{ head: Head; rows: Row[] } | null> {
+  const handle = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+  if (!handle) return null
+  try {
+    const { size } = await handle.stat()
+    if (size > largestBytes) throw new UnusableFile(`it has more than ${largestBytes} bytes`)
+    const first = await take(handle, Math.min(size, magic.length))
+    if (!first.equals(magic)) throw new UnusableFile('it is of another program or version')
+    let id: string | null = null
+    let index = 0
+    async function takeBlock(): Promise<unknown> {
+      const length = (await take(handle!, 4)).readUInt32BE()
+      if (length > Math.min(size, largestBlockBytes)) throw new UnusableFile('a block is larger than the file')
+      const [file, place, content] = JSON.parse(
+        openBlock(vault, await take(handle!, length), placeOf.snapshot(basename(path))),
+      )
+      id ??= file
+      if (file !== id || place !== index++) throw new UnusableFile('its blocks are not in order')
+      return content
+    }
+    const head = (await takeBlock()) as Head
+    accept(head)
+    const rows: Row[] = []
+    for (;;) {
+      const block = (await takeBlock()) as Row[] | null
+      if (block === null) return { head, rows }
+      for (const row of block) rows.push(row)
+    }
+  } finally {
+    await handle.close()
+  }
+}
+
+function openBlock(vault: Vault, sealed: Buffer, place: string): string {
+  try {
+    return vault.open(sealed, place).toString()
+  } catch {
+    throw new UnusableFile('it is damaged, or was written with another SECRETS_KEY')
+  }
+}
+
+async function take(handle: FileHandle, length: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length)
+  if (bytesRead < length) throw new UnusableFile('it is not complete')
+  return buffer
+}

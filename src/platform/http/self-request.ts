@@ -1,0 +1,54 @@
+// Finds out by a request of its own whether a process answers HTTP at its own port.
+import { connect, type Server, type Socket } from 'node:net'
+import { connect as connectEncrypted } from 'node:tls'
+import { askedAt } from '../../dns/listen-address.ts'
+
+const timeoutMs = 1_000
+
+/**
+ * Resolves with true once the server has answered. Worker processes share one port and each gets some of the connections,
+ * so an answer counts only if it came by a connection that this server accepted.
+ */
+export function createSelfRequest(server: Server, { encrypted = false } = {}): () => Promise<boolean> {
+  let answered = false
+  return async () => {
+    answered ||= await ask(server, encrypted)
+    return answered
+  }
+}
+
+function ask(server: Server, encrypted: boolean): Promise<boolean> {
+  const bound = server.address()
+  if (bound === null || typeof bound === 'string') return Promise.resolve(false)
+  const at = askedAt({ host: bound.address, port: bound.port })!
+  const accepted = new Set<number | undefined>()
+  const note = ({ remotePort }: Socket) => void accepted.add(remotePort)
+  server.on('connection', note)
+  return new Promise<boolean>((resolve) => {
+    // Whether a certificate is valid is not asked here.
+    const client = encrypted ? connectEncrypted({ ...at, rejectUnauthorized: false }) : connect(at)
+    let port: number | undefined
+    let head = ''
+    const end = (answers: boolean) => {
+      clearTimeout(timer)
+      server.off('connection', note)
+      client.destroy()
+      resolve(answers && accepted.has(port))
+    }
+    const timer = setTimeout(end, timeoutMs, false)
+    client.on('connect', () => {
+      port = client.localPort
+    })
+    client.on(encrypted ? 'secureConnect' : 'connect', () => {
+      // No host at all: an unknown one would be looked up, and wait while the database is away.
+      client.write('HEAD / HTTP/1.1\r\nHost: *\r\nConnection: close\r\n\r\n')
+    })
+    client.on('data', (chunk) => {
+      head += chunk.toString('latin1')
+      if (head.length >= 'HTTP/1.1 '.length) end(head.startsWith('HTTP/1.1 '))
+    })
+    // An alert is an answer: without a name there may be no certificate to show.
+    client.on('error', ({ message }) => end(encrypted && message.includes('SSL alert number')))
+    client.on('close', () => end(false))
+  })
+}

@@ -1,0 +1,112 @@
+// Slow hashes of passwords: argon2id, or scrypt where Node has no argon2. Off the event loop, and few at once.
+import * as crypto from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { Fault } from '../errors.ts'
+
+// After OWASP's password storage cheat sheet: 19 MiB and two passes, or 128 MiB for scrypt.
+const argon2 = { m: 19_456, t: 2, p: 1 }
+const scrypt = { ln: 17, r: 8, p: 1 }
+const saltBytes = 16
+const hashBytes = 32
+
+// Half of the processors, and half of the threads that Node has for everything: the API goes on during a flood.
+const mostAtOnce = Math.max(1, Math.min(2, Math.floor(availableParallelism() / 2)))
+// Some seconds of work. Whoever comes later is told so, instead of waiting for nothing.
+const mostWaiting = 32
+
+type Kind = 'argon2id' | 'scrypt'
+type Parameters = Record<string, number>
+type Parsed = { kind: Kind; parameters: Parameters; salt: Buffer; hash: Buffer }
+
+const hasArgon2 = typeof crypto.argon2 === 'function'
+const preferred: { kind: Kind; parameters: Parameters } = hasArgon2
+  ? { kind: 'argon2id', parameters: argon2 }
+  : { kind: 'scrypt', parameters: scrypt }
+
+function derive(kind: Kind, password: string, salt: Buffer, given: Parameters): Promise<Buffer> {
+  // The same password typed on another keyboard may come as other code points.
+  const message = Buffer.from(password.normalize('NFKC'))
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const done = (error: Error | null, hash: Buffer) => (error ? reject(error) : resolve(hash))
+  if (kind === 'argon2id') {
+    const { m, t, p } = given as typeof argon2
+    crypto.argon2(kind, { message, nonce: salt, memory: m, passes: t, parallelism: p, tagLength: hashBytes }, done)
+  } else {
+    const { ln, r, p } = given as typeof scrypt
+    crypto.scrypt(message, salt, hashBytes, { N: 2 ** ln, r, p, maxmem: 256 * r * 2 ** ln }, done)
+  }
+  return promise
+}
+
+const encode = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
+
+/** `$kind$parameters$salt$hash`, as PHC strings are; argon2id also has its version. */
+function format({ kind, parameters, salt, hash }: Parsed): string {
+  const named = Object.entries(parameters).map(([name, value]) => `${name}=${value}`)
+  return ['', kind, ...(kind === 'argon2id' ? ['v=19'] : []), named.join(','), encode(salt), encode(hash)].join('$')
+}
+
+function parse(text: string): Parsed {
+  const found = /^\$(argon2id\$v=19|scrypt)\$([a-z]+=\d+(?:,[a-z]+=\d+)*)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/.exec(
+    text,
+  )
+  if (!found) throw new Error('a password hash is of no known form')
+  const [, kind, named, salt, hash] = found as unknown as [string, string, string, string, string]
+  return {
+    kind: kind === 'scrypt' ? kind : 'argon2id',
+    parameters: Object.fromEntries(named.split(',').map((one) => [one.split('=')[0], Number(one.split('=')[1])])),
+    salt: Buffer.from(salt, 'base64'),
+    hash: Buffer.from(hash, 'base64'),
+  }
+}
+
+/** Runs so many at once, and refuses when too many wait. What is urgent goes first, and is never refused. */
+function createGate(atOnce: number, waitingAtMost: number) {
+  const waiting: (() => void)[] = []
+  let running = 0
+  return async function pass<T>(work: () => Promise<T>, urgent = false): Promise<T> {
+    if (running >= atOnce) {
+      if (!urgent && waiting.length >= waitingAtMost) throw new Fault('overloaded', undefined, { retryAfterSeconds: 5 })
+      await new Promise<void>((resolve) => (urgent ? waiting.unshift(resolve) : waiting.push(resolve)))
+    } else running++
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next) next()
+      else running--
+    }
+  }
+}
+
+export type PasswordHasher = {
+  hash(password: string): Promise<string>
+  /** Without a hash it does the same work and says no: how long it takes tells nobody whether there is one. */
+  verify(password: string, hash: string | null, urgent?: boolean): Promise<boolean>
+  /** Whether the hash was made otherwise than hashes are made now. */
+  isOutdated(hash: string): boolean
+}
+
+export function createPasswordHasher({
+  atOnce = mostAtOnce,
+  waiting = mostWaiting,
+  use = preferred,
+} = {}): PasswordHasher {
+  const pass = createGate(atOnce, waiting)
+  const nobody: Parsed = { ...use, salt: crypto.randomBytes(saltBytes), hash: crypto.randomBytes(hashBytes) }
+  return {
+    async hash(password) {
+      const salt = crypto.randomBytes(saltBytes)
+      return format({ ...use, salt, hash: await pass(() => derive(use.kind, password, salt, use.parameters)) })
+    },
+    async verify(password, stored, urgent) {
+      const { kind, parameters, salt, hash } = stored === null ? nobody : parse(stored)
+      const found = await pass(() => derive(kind, password, salt, parameters), urgent)
+      return crypto.timingSafeEqual(found, hash) && stored !== null
+    },
+    isOutdated(stored) {
+      const { kind, parameters } = parse(stored)
+      return format({ ...nobody, kind, parameters }) !== format(nobody)
+    },
+  }
+}

@@ -1,0 +1,138 @@
+// What roles share: the database, the vault, the stores. Opened once for all roles of a process.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { Config } from '../../config.ts'
+import { createConnectionShares } from '../../platform/database/connection-shares.ts'
+import { isDatabaseLost } from '../../platform/database/database.ts'
+import { listen, notificationsReadiness } from '../../platform/database/notifications.ts'
+import { createSnapshots, snapshotReadiness } from '../../platform/database/snapshots.ts'
+import { createRepositories } from '../../platform/git/repositories.ts'
+import { createReach } from '../../platform/http/checked-lookup.ts'
+import { createUrls } from '../../platform/http/urls.ts'
+import type { Draining } from '../../platform/observe/draining.ts'
+import { createHealth } from '../../platform/observe/health.ts'
+import { type Monitored, serveMetrics } from '../../platform/observe/metrics.ts'
+import type { Terminal } from '../../platform/observe/terminal.ts'
+import { createVault } from '../../platform/secrets/secrets.ts'
+import { openArtifacts } from '../../platform/storage/open-artifacts.ts'
+import { createLoadMeter } from '../../services/nodes/index.ts'
+import { createTicketKeys } from '../../tls/tickets.ts'
+import type { Closing } from './closing.ts'
+import { readSecretsKey } from './first-start.ts'
+import type { Start } from './messages.ts'
+import { createSchema } from './schema.ts'
+import { openPlace, openPools } from './storage.ts'
+
+export type Shared = Awaited<ReturnType<typeof openShared>>
+
+/** Without them these roles answer wrongly or not at all; edge and nameserver go on with what they know. */
+const needDatabase = ['api', 'worker']
+
+export type Process = {
+  log: Logger
+  closing: Closing
+  /** Begins when the process is to stop, or the operator asks for it. */
+  draining: Draining
+  /** Whether this process applies migrations; another waits until they are applied. */
+  migrates: boolean
+  /** Set in a worker process. */
+  worker?: Start | undefined
+  terminal: Terminal | null
+}
+
+export async function openShared(
+  config: Config,
+  roles: readonly string[],
+  { log, closing, draining, migrates, worker, terminal }: Process,
+) {
+  const isFirst = config.databaseUrl === null && !existsSync(join(config.dataDir, 'postgres'))
+  terminal?.status(isFirst ? 'Creating the database…' : 'Starting…')
+  const postgres = await openPlace(config, { beside: false })
+  closing.add(() => postgres.close())
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  boundAggregates(registry)
+  const health = createHealth(roles)
+  health.add('draining', draining.readiness)
+  const started = health.add('start', () => 'The process is starting.')
+  // Before everything that takes time: a migration, or waiting for one, is no reason to restart the process.
+  const monitored: Monitored = { registry, health }
+  if (!worker) {
+    const metrics = await serveMetrics(monitored, config.host, config.metricsPort)
+    closing.add(() => metrics.close())
+  }
+  const closed = new AbortController()
+  closing.add(() => closed.abort())
+  const schema = createSchema(postgres.url, { migrates, log, signal: closed.signal })
+  health.add('schema', schema.readiness, needDatabase)
+  if (isFirst) terminal?.status('Applying migrations…')
+  let away = false
+  await schema.prepare().catch((error) => {
+    const canWait = config.databaseUrl !== null && !roles.some((role) => needDatabase.includes(role))
+    if (!canWait || !isDatabaseLost(error)) throw error
+    away = true
+    log.warn({ err: error }, 'the database is away')
+  })
+  terminal?.status('Starting…')
+  const migrated = away ? schema.prepareLater() : Promise.resolve()
+  const { db, workerDb, readiness, close } = openPools(config, postgres.url)
+  closing.add(close)
+  const vault = createVault(await readSecretsKey(config), config.oldSecretsKeys)
+  const notifications = await listen(postgres.url, log, away)
+  closing.add(() => notifications.close())
+  health.add('database', readiness.check, needDatabase)
+  health.add('changes', readiness.changes, [])
+  health.add('notifications', notificationsReadiness(notifications), needDatabase)
+  const localRepositories = config.production ? null : join(config.dataDir, 'repos')
+  const reach = createReach(config)
+  const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath, reach)
+  const artifacts = openArtifacts(config, log)
+  closing.add(() => artifacts.close())
+  // A worker puts builds back, and an edge serves what it has.
+  if (config.artifacts) health.add('artifacts', artifacts.readiness, [])
+  const tickets = createTicketKeys(worker && Buffer.from(worker.ticketKey, 'base64'))
+  closing.add(() => tickets.close())
+  const urls = createUrls(config)
+  // An embedded database is there whenever this process is.
+  const directory = join(config.dataDir, 'snapshots')
+  const readOnly = worker?.keepsSnapshots === false
+  const snapshots = config.databaseUrl ? createSnapshots({ directory, vault, log, registry, readOnly }) : undefined
+  if (snapshots) health.add('snapshot', snapshotReadiness(snapshots), [])
+  return {
+    config,
+    urls,
+    db,
+    workerDb,
+    databaseUrl: postgres.url,
+    notifications,
+    health,
+    vault,
+    repositories,
+    artifacts,
+    snapshots,
+    log,
+    registry,
+    tickets,
+    connectionShares: createConnectionShares(),
+    draining,
+    worker,
+    /** What the metrics port tells of. */
+    monitored,
+    load: createLoadMeter(),
+    /** To be called when all roles are open: the process is not ready before. */
+    started,
+    broken: postgres.broken,
+    away,
+    migrated,
+  }
+}
+
+/** Of several processes, the slowest tells how slow they are, and the first one when they were started. */
+function boundAggregates(registry: Registry): void {
+  for (const metric of registry.getMetricsAsArray()) {
+    if (metric.aggregator === 'average') metric.aggregator = 'max'
+    if (metric.aggregator === 'omit') metric.aggregator = 'min'
+  }
+}

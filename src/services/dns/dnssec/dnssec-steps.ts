@@ -1,0 +1,160 @@
+// Takes the steps of a zone's signing: its keys, its state, the events, and the job that asks the parent next.
+import type { Prisma, ZoneKey } from '../../../generated/client.ts'
+import { enqueue } from '../../../jobs/queue.ts'
+import type { Db } from '../../../platform/database/database.ts'
+import type { Vault } from '../../../platform/secrets/secrets.ts'
+import { append, type EventType } from '../../events/index.ts'
+import {
+  type Decision,
+  type DnssecState,
+  decide,
+  dnssecTransitions,
+  type Sighting,
+  type Step,
+} from './dnssec-states.ts'
+import { isWanted, type SignedDomain, type SigningOptions, viewDnssec, withSigning } from './dnssec-view.ts'
+import { createZoneKey } from './zone-keys.ts'
+
+export type StepOptions = SigningOptions & { vault: Vault }
+
+const system = 'system'
+
+/** The columns of a check of the parent that was made just now. */
+export type Checked = Partial<
+  Pick<Prisma.ZoneSigningUncheckedUpdateInput, 'checkedAt' | 'parentDs' | 'fault' | 'hostedParent'>
+>
+
+/** The longest TTL of the records of a zone; 0 without any. */
+export async function longestTtlOf(db: Db, domainId: string): Promise<number> {
+  const { _max } = await db.dnsRecord.aggregate({ where: { domainId }, _max: { ttl: true } })
+  return _max.ttl ?? 0
+}
+
+/** The row, whose domain the caller has locked. */
+export async function readSigned(db: Db, id: string): Promise<SignedDomain | null> {
+  return db.domain.findUnique({ where: { id }, include: withSigning })
+}
+
+/**
+ * Goes as far as what is known allows, with events and the next job. The caller has locked the domain. `soon`: the parent
+ * is asked at once, because somebody has changed something.
+ */
+export async function advance(
+  db: Db,
+  options: StepOptions,
+  row: SignedDomain,
+  {
+    parent,
+    served = false,
+    checked = {},
+    by = system,
+    soon = false,
+    longestTtl,
+  }: {
+    parent: Sighting | null
+    served?: boolean
+    checked?: Checked
+    by?: string
+    soon?: boolean
+    /** Of the records, if it is known already. */
+    longestTtl?: number
+  },
+): Promise<SignedDomain> {
+  const now = new Date()
+  const { id, signing } = row
+  const state = row.dnssecState as DnssecState
+  const decision = decide(
+    {
+      wanted: isWanted(options, row),
+      state,
+      keys: row.zoneKeys,
+      longestTtl: longestTtl ?? (await longestTtlOf(db, id)),
+      dsTtl: signing?.dsTtl ?? null,
+      dsSince: signing?.dsSince ?? null,
+      goneSince: signing?.goneSince ?? null,
+      checkingSince: soon ? now : (signing?.checkingSince ?? now),
+      parent,
+      served,
+    },
+    now,
+  )
+  const zoneKeys = await takeStep(db, options, row, decision.step)
+  const { state: _state, step, ...times } = decision
+  const nextCheckAt = soon && times.nextCheckAt ? now : times.nextCheckAt
+  const data = { ...times, ...checked, nextCheckAt }
+  const create = { domainId: id, ...createdWith(data) }
+  const written = await db.zoneSigning.upsert({ where: { domainId: id }, create, update: data })
+  // What is read again here, others wait for.
+  const after: SignedDomain = { ...row, zoneKeys, signing: written }
+  if (nextCheckAt) await enqueue(db, { kind: 'dnssec', key: id, payload: { domainId: id }, runAt: nextCheckAt })
+  if (decision.state !== state || step === 'leave' || step === 'return' || step === 'stop') {
+    const cdsDelete = decision.state === 'leaving'
+    const changed = { dnssecState: decision.state, cdsDelete, updatedAt: now }
+    await db.domain.updateMany({ where: { id }, data: changed })
+    Object.assign(after, changed)
+  }
+  for (const type of eventsOf(row, decision)) await tellDnssec(db, options, after, { type, by })
+  return after
+}
+
+/** A new row begins with what an update would set. */
+function createdWith(
+  data: Omit<Decision, 'state' | 'step'> & Checked,
+): Omit<Prisma.ZoneSigningUncheckedCreateInput, 'domainId'> {
+  return data as Omit<Prisma.ZoneSigningUncheckedCreateInput, 'domainId'>
+}
+
+/** Returns the keys that there are then. */
+async function takeStep(
+  db: Db,
+  { vault }: StepOptions,
+  { id, zoneKeys }: SignedDomain,
+  step: Step | null,
+): Promise<ZoneKey[]> {
+  const [first] = zoneKeys
+  const last = zoneKeys.at(-1)
+  if (step === 'start') return [...zoneKeys, await addKey(db, vault, id)]
+  if (step === 'announce') {
+    await db.zoneKey.updateMany({
+      where: { domainId: id, id: { not: last!.id }, announced: true },
+      data: { announced: false },
+    })
+    await db.zoneKey.updateMany({ where: { id: last!.id, announced: false }, data: { announced: true } })
+    return zoneKeys.map((key) => ({ ...key, announced: key === last }))
+  }
+  if (step === 'withdraw') {
+    await db.zoneKey.deleteMany({ where: { id: first!.id } })
+    return zoneKeys.slice(1)
+  }
+  if (step === 'stop') {
+    await db.zoneKey.deleteMany({ where: { domainId: id } })
+    return []
+  }
+  return zoneKeys
+}
+
+/** A key that signs from now on, and is announced later. */
+export async function addKey(db: Db, vault: Vault, domainId: string): Promise<ZoneKey> {
+  return db.zoneKey.create({
+    data: createZoneKey(vault, domainId, { published: true, signing: true, announced: false }),
+  })
+}
+
+function eventsOf({ dnssecState, zoneKeys }: SignedDomain, { state, step }: Decision): EventType[] {
+  const moved = dnssecTransitions.filter(({ from, to }) => from === dnssecState && to === state)
+  const rolled: EventType[] = [
+    ...(step === 'announce' && zoneKeys.length > 1 ? ['dns.dnssec.rollover_announced' as const] : []),
+    ...(step === 'withdraw' ? ['dns.dnssec.rollover_finished' as const] : []),
+  ]
+  return [...moved.map(({ event }) => event), ...rolled]
+}
+
+export function tellDnssec(
+  db: Db,
+  options: SigningOptions,
+  row: SignedDomain,
+  { type, by }: { type: EventType; by: string },
+): Promise<void> {
+  const { accountId, projectId, name } = row
+  return append(db, [{ accountId, projectId, type, actor: by, subject: name, data: viewDnssec(options, row) }])
+}

@@ -1,0 +1,80 @@
+// ALIAS records that lead out of their zones: what is to be looked up, and the addresses that were found.
+import { enqueue } from '../../../jobs/queue.ts'
+import { type Database, type Db, inTransaction } from '../../../platform/database/database.ts'
+import { type AliasRow, noteChangedNames, queueOverdueAliases, writeAliasRows } from '../sql/alias-statements.ts'
+import { growSerial, selectRecordPage } from '../sql/zone-statements.ts'
+
+export { type AliasRow, aliasedType } from '../sql/alias-statements.ts'
+
+export type AliasZone = {
+  id: string
+  name: string
+  /** The ALIAS records. */
+  aliases: { name: string; type: string; value: string; ttl: number }[]
+  known: Map<string, AliasRow>
+}
+
+/** Null for a zone that is gone. */
+export async function readAliasZone(db: Database, id: string): Promise<AliasZone | null> {
+  const zone = await db.domain.findUnique({ where: { id }, select: { name: true } })
+  if (!zone) return null
+  const select = { name: true, type: true, value: true, ttl: true }
+  const [aliases, known] = await Promise.all([
+    db.dnsRecord.findMany({ where: { domainId: id, type: 'ALIAS' }, select, orderBy: { name: 'asc' } }),
+    db.aliasAnswer.findMany({ where: { domainId: id } }),
+  ])
+  return { id, name: zone.name, aliases, known: new Map(known.map(({ domainId: _id, ...row }) => [row.name, row])) }
+}
+
+const recordsInAPage = 2_000
+
+/** All records of a zone, in pages. */
+export async function* zoneInPages(db: Database, zoneId: string) {
+  let after = { afterName: '', afterId: '' }
+  for (;;) {
+    const page = await selectRecordPage(db, { zoneId, ...after, limit: recordsInAPage })
+    yield page
+    const last = page.at(-1)
+    if (!last || page.length < recordsInAPage) return
+    after = { afterName: last.name, afterId: last.id }
+  }
+}
+
+export type AliasChanges = {
+  rows: AliasRow[]
+  /** Names that lead nowhere outside any more. */
+  gone: string[]
+  /** Names whose answers change, so that the zone has a new version. */
+  changed: string[]
+  /** When the next of them is due; null for never. */
+  nextAt: Date | null
+}
+
+/** `guard` throws if somebody else is to write them. */
+export async function storeAliases(
+  db: Database,
+  zoneId: string,
+  changes: AliasChanges,
+  guard: (db: Db) => Promise<void>,
+): Promise<void> {
+  const { rows, gone, changed, nextAt } = changes
+  await inTransaction(db, async (db) => {
+    if (rows.length > 0) await writeAliasRows(db, { zoneId, rows })
+    if (gone.length > 0) await db.aliasAnswer.deleteMany({ where: { domainId: zoneId, name: { in: gone } } })
+    if (changed.length > 0) {
+      await growSerial(db, { zoneId })
+      await noteChangedNames(db, { zoneId, names: changed })
+    }
+    // The zone before the job, as those who change records lock them.
+    await guard(db)
+    if (nextAt) await enqueue(db, { kind: 'alias', key: zoneId, payload: { domainId: zoneId }, runAt: nextAt })
+  })
+}
+
+const overdueMs = 30 * 60_000
+
+/** Tells how many. */
+export async function requeueOverdueAliases(db: Database): Promise<number> {
+  const queued = await queueOverdueAliases(db, { before: new Date(Date.now() - overdueMs) })
+  return queued.length
+}
