@@ -18,7 +18,7 @@ export type Target = { server: Server; mixFile: string; dnssecOk?: boolean }
 const clients = 16
 const threads = 2
 const inFlight = 128
-const highestLost = 0.001
+const maxLost = 0.001
 
 /** Throws if answers were lost, or were errors: then the figure is not of answers. At most `perSecond` are asked. */
 export async function load(program: string, target: Target, limit: ['-l' | '-n', number], perSecond?: number) {
@@ -35,7 +35,7 @@ export async function load(program: string, target: Target, limit: ['-l' | '-n',
   const completed = figure(/Queries completed:\s+(\d+)/)
   const answersPerSecond = figure(/Queries per second:\s+([\d.]+)/)
   const wrong = /REFUSED|SERVFAIL|FORMERR|NOTIMP/.test(stdout)
-  if (!(answersPerSecond > 0) || wrong || sent - completed > sent * highestLost) {
+  if (!(answersPerSecond > 0) || wrong || sent - completed > sent * maxLost) {
     throw new Error(`${server.name} under load:\n${stdout}`)
   }
   return { perSecond: answersPerSecond, cpuUs: (usedMs * 1000) / completed } satisfies Slice

@@ -125,9 +125,9 @@ export function reportScale(bench: Recorder, scale: Scale, sizes: { few: number;
   bench.record('memory', `${mb(Math.max(scale.startedBytes, scale.loadedBytes))} MB`)
   const start = `start with ${many} zones under ${wanted.startS} s`
   console.log(verdict(scale.startMs < wanted.startS * 1000, start, seconds(scale.startMs)))
-  const mostBytes = Math.max(scale.startedBytes, scale.loadedBytes)
+  const maxBytes = Math.max(scale.startedBytes, scale.loadedBytes)
   const memory = `memory with ${many} zones under ${wanted.memoryMb} MB`
-  console.log(verdict(mostBytes < wanted.memoryMb * 2 ** 20, memory, `${mb(mostBytes)} MB`))
+  console.log(verdict(maxBytes < wanted.memoryMb * 2 ** 20, memory, `${mb(maxBytes)} MB`))
   if (scale.fresh) {
     const slower = ratio(scale.few, scale.many)
     const bound = `answers/s with ${few} zones at most ${wanted.slower} times those with ${many}`

@@ -114,10 +114,10 @@ export function reportScale(bench: EdgeBench, measured: Scale, sizes: Sizes): vo
     `resident memory: ${mb(startedBytes.few)} MB with ${few}, ${mb(startedBytes.many)} MB with ${many},`,
     `${mb(sweptBytes)} MB when each was visited`,
   )
-  const mostBytes = Math.max(startedBytes.many, sweptBytes)
+  const maxBytes = Math.max(startedBytes.many, sweptBytes)
   bench.record('memory', `${mb(sweptBytes)} MB`)
   const memory = `memory with ${many} deployments and as many domains under ${wanted.memoryMb} MB`
-  console.log(verdict(mostBytes < wanted.memoryMb * 2 ** 20, memory, `${mb(mostBytes)} MB`))
+  console.log(verdict(maxBytes < wanted.memoryMb * 2 ** 20, memory, `${mb(maxBytes)} MB`))
   for (const kind of ['cold', 'warm'] as const) {
     const ratio = quantile(measured[kind].many, 0.5) / quantile(measured[kind].few, 0.5)
     bench.record(kind === 'cold' ? 'newHost' : 'knownHost', ratio)

@@ -11,8 +11,8 @@ import { surfaces } from './shapes.ts'
 import type { Surface, Target } from './surface.ts'
 import { startWorld, type World } from './world.ts'
 
-const mostOfPlain = 10
-const mostOfQuiet = 2
+const maxOfPlain = 10
+const maxOfQuiet = 2
 const everyMs = 250
 const messageBytes = 1 << 20
 
@@ -94,6 +94,6 @@ function report(bench: Bench, name: string, rows: Row[]): void {
   const costliest = Math.max(...rows.map(({ times }) => times))
   const worst = Math.max(...rows.map(({ neighbour }) => neighbour))
   bench.record(name, `${costliest.toFixed(1)} and ${worst.toFixed(1)}`)
-  console.log(verdict(costliest <= mostOfPlain, `at most ${mostOfPlain} times the plain form`, costliest.toFixed(1)))
-  console.log(verdict(worst <= mostOfQuiet, `a neighbour's p99 at most ${mostOfQuiet} times quiet`, worst.toFixed(1)))
+  console.log(verdict(costliest <= maxOfPlain, `at most ${maxOfPlain} times the plain form`, costliest.toFixed(1)))
+  console.log(verdict(worst <= maxOfQuiet, `a neighbour's p99 at most ${maxOfQuiet} times quiet`, worst.toFixed(1)))
 }

@@ -10,7 +10,7 @@ export type Order = { surface: string; shape: string | null; target: Target; sec
 /** `ends`: how often a message ended in which way. */
 export type Sent = { messages: number; ms: number; ends: Record<string, number> }
 
-const mostAtOnce = 4
+const maxAtOnce = 4
 
 async function send({ surface, shape, target, seconds, everyMs }: Order): Promise<Sent> {
   const { plain, shapes } = surfaces[surface]!
@@ -25,11 +25,11 @@ async function send({ surface, shape, target, seconds, everyMs }: Order): Promis
       const end = await once(target)
       ends[end] = (ends[end] ?? 0) + 1
       messages++
-      const nextMs = everyMs === null ? 0 : Math.min(endMs, begunMs + everyMs * mostAtOnce)
+      const nextMs = everyMs === null ? 0 : Math.min(endMs, begunMs + everyMs * maxAtOnce)
       if (nextMs > performance.now()) await sleep(Math.ceil(nextMs - performance.now()))
     } while (performance.now() < endMs)
   }
-  await Promise.all(Array.from({ length: everyMs === null ? 1 : mostAtOnce }, lane))
+  await Promise.all(Array.from({ length: everyMs === null ? 1 : maxAtOnce }, lane))
   return { messages, ms: performance.now() - startedMs, ends }
 }
 

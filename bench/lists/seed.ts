@@ -158,11 +158,11 @@ export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
 }
 
 // Rows that a running statement of another connection may still need are left by a vacuum; soon afterwards none is.
-const mostVacuums = 50
+const maxVacuums = 50
 
 /** As autovacuum leaves a table that is at rest: plans depend on how much of it every transaction sees. */
 async function vacuum(client: pg.Client): Promise<void> {
-  for (let count = 0; count < mostVacuums; count++) {
+  for (let count = 0; count < maxVacuums; count++) {
     await client.query('VACUUM ANALYZE')
     const { rows } = await client.query(
       `SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relallvisible < relpages`,

@@ -6,11 +6,11 @@ import { type Lane, lanesOf, type World } from './lanes.ts'
 export type Tally = { requests: Record<string, number>; failures: number; late: number; firstFailures: string[] }
 export type Order = { begin: World & { only: string[]; scale: number } } | 'tally' | 'stop'
 
-const mostOpen = 256
+const maxOpen = 256
 const tickMs = 10
 // The pace grows for so long: a process that has just started runs code that is not compiled yet.
 const rampMs = 60_000
-const mostTold = 10
+const maxTold = 10
 
 const stopping = new AbortController()
 const tally: Tally = { requests: {}, failures: 0, late: 0, firstFailures: [] }
@@ -29,14 +29,14 @@ async function drive({ name, perSecond, once }: Lane): Promise<void> {
       .catch((error) => {
         if (stopping.signal.aborted) return
         tally.failures++
-        if (tally.firstFailures.length < mostTold) tally.firstFailures.push(`${name}: ${(error as Error).message}`)
+        if (tally.firstFailures.length < maxTold) tally.firstFailures.push(`${name}: ${(error as Error).message}`)
       })
       .finally(() => open.delete(asked))
     open.add(asked)
   }
   for (let number = 0; !stopping.signal.aborted; ) {
     for (const due = (fullPaceMs(performance.now() - startMs) * perSecond) / 1000; number < due; number++) {
-      if (open.size < mostOpen) start(number)
+      if (open.size < maxOpen) start(number)
       else tally.late++
     }
     await sleep(tickMs)

@@ -16,9 +16,9 @@ import type { Tally } from './load.ts'
 import { descendants, mb, nativeBytes, probe, proportionalBytes, slope } from './memory.ts'
 import { makeSite } from './site.ts'
 
-const highestSlopeMb = 1
+const maxSlopeMb = 1
 // A fit over less says more about the garbage collector than about growth.
-const leastMinutes = 30
+const minMinutes = 30
 const sampleMs = 5_000
 const checkout = resolve(import.meta.dirname, '../..')
 
@@ -196,11 +196,11 @@ async function watch(server: ChildProcess, probePath: string, load: Child): Prom
   console.log(
     `RSS ${kept.at(0)?.y.toFixed(0)} MB after ${warmupMinutes.toFixed(0)} minutes, ${kept.at(-1)?.y.toFixed(0)} MB at the end; late ${tally.late}; load average ${loadNow!.toFixed(1)} on ${availableParallelism()} processors`,
   )
-  const judged = passedMinutes() >= leastMinutes
-  const bound = `RSS grows by at most ${highestSlopeMb} MB a minute after warm-up${judged ? '' : ` (not judged below ${leastMinutes} minutes)`}`
-  console.log(verdict(perMinute <= highestSlopeMb, bound, `${perMinute.toFixed(2)} MB a minute`))
+  const judged = passedMinutes() >= minMinutes
+  const bound = `RSS grows by at most ${maxSlopeMb} MB a minute after warm-up${judged ? '' : ` (not judged below ${minMinutes} minutes)`}`
+  console.log(verdict(perMinute <= maxSlopeMb, bound, `${perMinute.toFixed(2)} MB a minute`))
   console.log(verdict(tally.failures === 0, 'no request fails', `${tally.failures} failed`))
-  return tally.failures > 0 || (judged && perMinute > highestSlopeMb)
+  return tally.failures > 0 || (judged && perMinute > maxSlopeMb)
 }
 
 async function rssOf(pid: number): Promise<{ rss: number }> {

@@ -66,8 +66,8 @@ export type Berth = {
   raw: ApiClient
 }
 
-const longestWaitSeconds = 60
-const longestPage = 100
+const maxWaitSeconds = 60
+const maxPageLength = 100
 const maxEmptyPages = 1_000
 // A server that stops answers its waits at once.
 const betweenWaitsMs = 1_000
@@ -93,7 +93,7 @@ export function createBerth(options: BerthOptions): Berth {
     },
   })
 
-  const waitSeconds = Math.max(1, Math.min(longestWaitSeconds, Math.floor(timeoutMs / 1500)))
+  const waitSeconds = Math.max(1, Math.min(maxWaitSeconds, Math.floor(timeoutMs / 1500)))
   const untyped = raw as Untyped
   const call = (method: string) => (path: string, init?: Untyped) => send(method, path, init)
   async function send(method: string, path: string, init: Untyped = {}): Promise<Untyped> {
@@ -114,7 +114,7 @@ export function createBerth(options: BerthOptions): Berth {
     const seen = new Set<string>()
     let empty = 0
     for (;;) {
-      const query = { limit: longestPage, ...params?.query, ...(cursor && { cursor }) }
+      const query = { limit: maxPageLength, ...params?.query, ...(cursor && { cursor }) }
       const page = await get(path, { ...init, params: { ...params, query } })
       yield page
       // Older servers have a cursor on the last page too.

@@ -13,9 +13,9 @@ export type RetryOptions = {
 export const streamType = 'text/event-stream'
 
 const firstPauseMs = 250
-const longestPauseMs = 8_000
+const maxPauseMs = 8_000
 // Whoever is asked to wait longer is told so by the error.
-const longestRetryAfterMs = 120_000
+const maxRetryAfterMs = 120_000
 // Statuses of a server or proxy that may work the next time.
 const passing = [500, 502, 503, 504]
 // With them nothing of the request was done, if they say when to come again.
@@ -54,7 +54,7 @@ export function createRetryingFetch({ fetch, retries, timeoutMs }: RetryOptions)
         if (isLast || !(again || (isRepeatable(request) && passing.includes(response.status)))) return response
         mayBeDone ||= !again
         if (waitMs !== null) {
-          if (waitMs > longestRetryAfterMs) return response
+          if (waitMs > maxRetryAfterMs) return response
           pauseMs = waitMs + Math.random() * firstPauseMs
         }
       } catch (error) {
@@ -81,7 +81,7 @@ function isRepeatable({ method, headers }: Request): boolean {
 
 /** Half of it is by chance, so that clients that were refused together do not come back together. */
 export function backoffMs(attempt: number): number {
-  const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (attempt - 1))
+  const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** (attempt - 1))
   return pauseMs * (0.5 + Math.random() / 2)
 }
 

@@ -18,14 +18,14 @@ export type WebhookRequest = {
 
 const defaultToleranceSeconds = 300
 // Berth sends two at most; each costs a hash of the body, and anybody may send a header full of them.
-const mostSignatures = 10
+const maxSignatures = 10
 
 /** The event of a genuine request. `id` stays the same when it is sent again: handle each once. */
 export async function verifyWebhook(request: WebhookRequest): Promise<Event> {
   const { headers, secret, toleranceSeconds = defaultToleranceSeconds } = request
   const id = header(headers, 'webhook-id')
   const timestamp = header(headers, 'webhook-timestamp')
-  const signatures = header(headers, 'webhook-signature').split(' ', mostSignatures)
+  const signatures = header(headers, 'webhook-signature').split(' ', maxSignatures)
   if (!/^\d{1,12}$/.test(timestamp) || !(Math.abs(Date.now() / 1000 - Number(timestamp)) <= toleranceSeconds)) {
     throw new WebhookVerificationError('webhook-timestamp is not of the last minutes')
   }

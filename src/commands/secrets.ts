@@ -7,7 +7,7 @@ import { admitKey, type ColumnRotation, countSealed, isComplete, rotateSecrets }
 import { UsageError } from './usage-error.ts'
 
 // More names of rows than this would only hide the sentence that follows.
-const mostNamed = 20
+const maxNamed = 20
 
 export async function secrets(config: Config, verb: 'rotate' | 'status'): Promise<void> {
   const { workerDb: db, close } = await openStorage(config)
@@ -33,8 +33,8 @@ export async function secrets(config: Config, verb: 'rotate' | 'status'): Promis
 
 function tellColumn({ name, resealed, unopened, busy }: ColumnRotation): void {
   if (resealed + unopened.length + busy > 0) console.log(`${name.padEnd(24)} ${resealed} re-sealed`)
-  for (const key of unopened.slice(0, mostNamed)) console.log(`${name.padEnd(24)} cannot be opened: ${key}`)
-  if (unopened.length > mostNamed) console.log(`${name.padEnd(24)} and ${unopened.length - mostNamed} more`)
+  for (const key of unopened.slice(0, maxNamed)) console.log(`${name.padEnd(24)} cannot be opened: ${key}`)
+  if (unopened.length > maxNamed) console.log(`${name.padEnd(24)} and ${unopened.length - maxNamed} more`)
 }
 
 function whatIsLeft(columns: ColumnRotation[]): string {

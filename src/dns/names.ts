@@ -6,11 +6,11 @@ const plainLabel = /^(?:[a-z0-9_/-]|\\\d{3})+$/
 const nonAscii = /[^\p{ASCII}]/u
 // The dots that IDNA treats as label separators, as Japanese and Chinese keyboards type them.
 const separators = /[.\u3002\uff0e\uff61]/
-const highestLabelOctets = 63
+const maxLabelOctets = 63
 // 255 octets on the wire are 253 characters of text without the last dot.
-const highestNameCharacters = 253
+const maxNameCharacters = 253
 // Every character of the longest name written as \DDD; longer input is refused before any work is done on it.
-const highestInputCharacters = 4 * 255
+const maxInputCharacters = 4 * 255
 
 // An escape is only another spelling of an octet. What a host name has is written plainly, everything else as \DDD, a dot
 // within a label too: the dots of a canonical name are the ends of its labels.
@@ -48,7 +48,7 @@ function asciiLabel(label: string): string | null {
 export function canonicalName(input: string): Parsed<string> {
   if (input === '.') return parsed('.')
   if (input === '') return refused('The name is empty. Use @ for the domain itself.')
-  if (input.length > highestInputCharacters) {
+  if (input.length > maxInputCharacters) {
     return refused(`The name ${shown(input)} is longer than 255 octets.`)
   }
   const unreadable = unreadableText(input)
@@ -79,13 +79,13 @@ export function canonicalName(input: string): Parsed<string> {
         `The label ${shown(label)} of ${shown(input)} is not valid: labels are letters, digits, hyphens and underscores.`,
       )
     }
-    if (octetsIn(converted) > highestLabelOctets) {
+    if (octetsIn(converted) > maxLabelOctets) {
       return refused(`The label ${shown(label)} has ${octetsIn(converted)} octets; a label has at most 63.`)
     }
     ascii.push(converted)
   }
   const name = ascii.join('.')
-  if (octetsIn(name) > highestNameCharacters) return refused(`The name ${shown(input)} is longer than 255 octets.`)
+  if (octetsIn(name) > maxNameCharacters) return refused(`The name ${shown(input)} is longer than 255 octets.`)
   return parsed(name)
 }
 
@@ -114,7 +114,7 @@ export function relativeName(input: string, zone: string): Parsed<string> {
   if (input.endsWith('.')) {
     return refused(`The name ${shown(input)} ends in a dot but not in ${zoneName(zone)}, so it is outside the domain.`)
   }
-  if (octetsIn(absoluteName(name.value, zone)) > highestNameCharacters) {
+  if (octetsIn(absoluteName(name.value, zone)) > maxNameCharacters) {
     return refused(`The name ${shown(input)} is longer than 255 octets with ${zoneName(zone)} appended.`)
   }
   return name

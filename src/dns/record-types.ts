@@ -42,7 +42,7 @@ export function isNamedType(text: string): text is NamedType {
 export const ttlLimits = { lowest: 30, highest: 86_400, default: 300 } as const
 
 // A DKIM key of 4,096 bits needs about 800 octets; beyond a few KiB answers stop fitting where resolvers expect them.
-export const highestRdataOctets = 4096
+export const maxRdataOctets = 4096
 
 export type PolicyRefusal = {
   code: 'cname_at_apex' | 'ds_at_apex' | 'ns_at_apex' | 'ns_at_wildcard' | 'dname_at_wildcard'

@@ -2,7 +2,7 @@
 import { ttlLimits } from './record-types.ts'
 
 const unitSeconds: Readonly<Record<string, number>> = { w: 604_800, d: 86_400, h: 3600, m: 60, s: 1 }
-const highestFileTtl = 0xffff_ffff
+const maxFileTtl = 0xffff_ffff
 
 // Null unless the text is a TTL: seconds, or BIND's units as in 1h30m.
 export function fileTtl(text: string): number | null {
@@ -11,7 +11,7 @@ export function fileTtl(text: string): number | null {
   for (const [, digits, unit] of text.toLowerCase().matchAll(/(\d+)([wdhms]?)/g)) {
     seconds += Number(digits) * (unitSeconds[unit ?? ''] ?? 1)
   }
-  return seconds <= highestFileTtl ? seconds : null
+  return seconds <= maxFileTtl ? seconds : null
 }
 
 export function clampedTtl(ttl: number): number {

@@ -2,13 +2,13 @@
 import type { Db } from '../platform/database/database.ts'
 import { readNow } from './statements.ts'
 
-const mostAstrayMs = 10 * 60_000
+const maxAstrayMs = 10 * 60_000
 
 const astrayMs = (now: Date) => Math.abs(Date.now() - now.getTime())
 
 /** Throws where the machine's clock is wrong: by it, what is kept for days would be over at once. `now`: the database's. */
 export function requireRightClock(now: Date): void {
-  if (astrayMs(now) <= mostAstrayMs) return
+  if (astrayMs(now) <= maxAstrayMs) return
   throw new Error(`the clock of this machine and that of the database are ${Math.round(astrayMs(now) / 1000)} s apart`)
 }
 
@@ -18,7 +18,7 @@ export function createClockCheck(db: Db): () => Promise<void> {
   let beganMs: number | null = null
   const now = () => new Date((beganMs ?? 0) + performance.now())
   return async () => {
-    if (beganMs === null || astrayMs(now()) > mostAstrayMs) {
+    if (beganMs === null || astrayMs(now()) > maxAstrayMs) {
       const [row] = await readNow(db, {})
       beganMs = row!.now.getTime() - performance.now()
     }

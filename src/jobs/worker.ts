@@ -72,13 +72,13 @@ type Taken = Awaited<ReturnType<typeof takeJob>>[number]
 const pollMs = 2_000
 
 // Each that waits beside the slots keeps its workspace on the disk, and a server of its own.
-const mostAside = 20
+const maxAside = 20
 
 // After the loss of a worker or of what it ran, which is the platform's fault as long as it is not always the same job: machines are
 // restarted, and what one build does to the memory of its machine ends others too.
 const lossDelaysMs = [1_000, 5_000, 15_000, 60_000, 300_000] as const
 /** While other jobs of the kind are lost as well, the longest delay is repeated, but no job is tried for ever. */
-const mostLosses = 20
+const maxLosses = 20
 
 export function startWorker(db: Database, notifications: Notifications, log: Logger, handlers: Handlers): Worker {
   const name = `${hostname()}-${process.pid}-${randomLabel(6)}`
@@ -106,7 +106,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     async (wait) => {
       // Where the database is away, the slot stays as it is.
       const mark = (aside: boolean) => standAside(db, { worker: name, id, aside }).catch(() => [])
-      if (aside >= mostAside || (await mark(true)).length === 0) return wait()
+      if (aside >= maxAside || (await mark(true)).length === 0) return wait()
       aside++
       free()
       try {
@@ -169,7 +169,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     const why = lost?.message ?? 'the worker was lost'
     const isRetried = handler.retryDelaysMs.length > 0
     let delayMs = isRetried ? lossDelaysMs[losses] : undefined
-    if (isRetried && delayMs === undefined && count <= mostLosses) {
+    if (isRetried && delayMs === undefined && count <= maxLosses) {
       const [other] = await findOtherLosses(db, { kind, id })
       if (other) delayMs = lossDelaysMs.at(-1)
     }

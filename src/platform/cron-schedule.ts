@@ -84,13 +84,13 @@ function isDay({ days, months, weekdays, eitherDay }: CronSchedule, day: Date): 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 // The 29th of February on one day of the week comes after 40 years at most, where a century has no leap year between.
-const mostDays = 41 * 366
+const maxDays = 41 * 366
 
 /** The first time after this one; null if there is none. */
 export function nextRun(schedule: CronSchedule, after: Date): Date | null {
   const from = (Math.floor(after.getTime() / minuteMs) + 1) * minuteMs
   const midnight = Math.floor(from / dayMs) * dayMs
-  for (let days = 0; days < mostDays; days++) {
+  for (let days = 0; days < maxDays; days++) {
     const day = midnight + days * dayMs
     if (!isDay(schedule, new Date(day))) continue
     for (const hour of schedule.hours) {

@@ -2,7 +2,7 @@
 import { Fault, type FieldCode, type FieldError } from './errors.ts'
 
 /** How many refused fields one answer names. */
-export const mostFieldErrors = 100
+export const maxFieldErrors = 100
 
 /** A body without the fields whose form is wrong: what is left can still be checked for its meaning. */
 export type Sound<T> = T extends readonly (infer Item)[]
@@ -19,7 +19,7 @@ const nameOf = ({ pointer }: FieldError) => (pointer === '#' ? 'body' : pointer.
 
 /** The refusal of these fields; a single one is explained at once. */
 export function invalidFields(errors: readonly FieldError[]): Fault {
-  const named = errors.slice(0, mostFieldErrors)
+  const named = errors.slice(0, maxFieldErrors)
   const more = errors.length > named.length ? ` and ${errors.length - named.length} more` : ''
   const [only] = errors
   const explained = only?.pointer === '#' ? only.detail : `${only && nameOf(only)}: ${only?.detail}`

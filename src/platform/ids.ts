@@ -32,7 +32,7 @@ export type IdPrefix =
   | 'crr'
 
 // Ids keep growing while the clock is set back by less than this. A clock that is set back further had been wrong.
-const mostBackMs = 60_000
+const maxBackMs = 60_000
 
 let lastMs = 0
 let counter = 0
@@ -60,7 +60,7 @@ function timeText(ms: number): string {
 /** 48 bits of time, 20 bits that grow within a millisecond, 50 random bits. */
 export function newId(prefix: IdPrefix): string {
   const now = Date.now()
-  if (now > lastMs || now < lastMs - mostBackMs) {
+  if (now > lastMs || now < lastMs - maxBackMs) {
     lastMs = now
     // Starting low leaves room to count; starting at random keeps two processes from colliding in one millisecond.
     counter = ((randomByte() << 8) | randomByte()) & 0xffff

@@ -3,7 +3,7 @@
 /** To be asked between small steps: what to wait for before the next one, or null if there is time left. */
 export type Pauses = () => Promise<void> | null
 
-const mostMs = 5
+const maxMs = 5
 const waiting: (() => void)[] = []
 
 function next(): void {
@@ -26,11 +26,11 @@ export function nextTurn(work: () => void): void {
 export const turn = (): Promise<void> => new Promise(nextTurn)
 
 export function createPauses(): Pauses {
-  let endMs = performance.now() + mostMs
+  let endMs = performance.now() + maxMs
   return () => {
     if (performance.now() < endMs) return null
     return turn().then(() => {
-      endMs = performance.now() + mostMs
+      endMs = performance.now() + maxMs
     })
   }
 }

@@ -10,7 +10,7 @@ import type { Shared } from './opening/shared.ts'
 export type Sandboxed = { sandbox: Sandbox; packageRegistry: Promise<string>; programs: Programs }
 
 // About twenty versions of package managers besides the usual ones.
-const mostProgramsMb = 1024
+const maxProgramsMb = 1024
 
 /** Production does not start without one. */
 export async function openSandbox(
@@ -29,7 +29,7 @@ export async function openSandbox(
   closing.add(() => sandbox.close())
   const programs = openPrograms({
     directory: join(config.dataDir, 'programs'),
-    mostMb: mostProgramsMb,
+    maxMb: maxProgramsMb,
     keepMs: 2 * config.build.timeoutMs,
   })
   return { sandbox, packageRegistry: askPackageRegistry(log), programs }

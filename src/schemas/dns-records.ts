@@ -126,7 +126,7 @@ export const DryRunQuery = Body({
   dryRun: Type.Optional(Type.Boolean({ default: false, description: 'Tell what would change, and change nothing' })),
 })
 
-export const highestBatchSize = 1000
+export const maxBatchSize = 1000
 
 export const ChangeDnsRecordById = Body(
   { id: Type.String({ maxLength: 64 }), ...changeFields },
@@ -136,20 +136,20 @@ export const ChangeDnsRecordById = Body(
 export const DnsBatch = Body(
   {
     delete: Type.Optional(
-      Type.Array(Type.String({ maxLength: 64 }), { maxItems: highestBatchSize, description: 'Ids of records' }),
+      Type.Array(Type.String({ maxLength: 64 }), { maxItems: maxBatchSize, description: 'Ids of records' }),
     ),
     update: Type.Optional(
       Type.Array(ChangeDnsRecordById, {
-        maxItems: highestBatchSize,
+        maxItems: maxBatchSize,
         description: 'Ids of records, and what changes about each',
       }),
     ),
-    create: Type.Optional(Type.Array(CreateDnsRecord, { maxItems: highestBatchSize })),
+    create: Type.Optional(Type.Array(CreateDnsRecord, { maxItems: maxBatchSize })),
   },
   {
     $id: 'ChangeDnsRecords',
     minProperties: 1,
-    description: `At most ${highestBatchSize} operations in all`,
+    description: `At most ${maxBatchSize} operations in all`,
     examples: [
       {
         delete: ['rec_01jcqk7d5n0hvt8w3mx2s6ra'],

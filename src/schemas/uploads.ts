@@ -78,7 +78,7 @@ export const DeploymentUploads = Type.Object(
 )
 
 /** More is refused before it is looked at. */
-export const mostSourceFiles = 50_000
+export const maxSourceFiles = 50_000
 
 export const SourceFile = Type.Object(
   {
@@ -103,7 +103,7 @@ export const SourceFile = Type.Object(
 
 export const DeploymentSource = Type.Object(
   {
-    files: Type.Array(SourceFile, { minItems: 1, maxItems: mostSourceFiles }),
+    files: Type.Array(SourceFile, { minItems: 1, maxItems: maxSourceFiles }),
     prebuilt: Type.Optional(
       Type.Boolean({
         default: false,

@@ -4,7 +4,7 @@ import { Body, Choice, Named, Nullable, Timestamp } from './common.ts'
 import { DnsRecord, DnsRecordType, DnsRecordUpdate, DryRunQuery, PlannedDnsRecord } from './dns-records.ts'
 import { LagError, SecondaryStatus } from './secondaries.ts'
 
-export const highestListedChanges = 500
+export const maxListedChanges = 500
 
 const skipReasons = [
   ...(['soa', 'apex_ns', 'out_of_zone', 'dnssec', 'duplicate', 'placeholder'] as const),
@@ -106,7 +106,7 @@ export const ZoneImport = Type.Object(
       description: 'Records that resolvers never see, because NS records above them delegate their names',
     }),
     truncated: Type.Boolean({
-      description: `A list has more than ${highestListedChanges} items and shows the first of them; the counts are whole`,
+      description: `A list has more than ${maxListedChanges} items and shows the first of them; the counts are whole`,
     }),
     serial: Type.Integer({ description: 'Serial of the zone afterwards; a dry run leaves it as it is' }),
   },

@@ -19,7 +19,7 @@ export type CertificateStoreOptions = {
   /** Only the platform's own certificates, which suffice for the API. */
   platformOnly?: boolean
   /** How many TLS contexts are cached. */
-  mostContexts?: number
+  maxContexts?: number
   /** Hosts of the platform itself, which never get the certificate of a domain. */
   ownHosts?: ReadonlySet<string>
   /** Where certificates are kept for a start without the database; all of them, so not with `platformOnly`. */
@@ -48,14 +48,14 @@ export type CertificateStore = {
 }
 
 // A context takes some 20 KB and a millisecond to make.
-const defaultMostContexts = 1_000
+const defaultMaxContexts = 1_000
 const statesAtOnce = 20_000
 
 export async function createCertificateStore(options: CertificateStoreOptions): Promise<CertificateStore> {
-  const { db, notifications, vault, log, platformOnly = false, mostContexts = defaultMostContexts } = options
+  const { db, notifications, vault, log, platformOnly = false, maxContexts = defaultMaxContexts } = options
   const table = new CertificateTable(options.ownHosts)
   const contexts = new LRUCache<string, SecureContext>({
-    max: mostContexts,
+    max: maxContexts,
     // The garbage collector does not see their 20 KB: without this, a sweep over 20,000 names took 250 MB. Connections
     // keep what they need of a closed context.
     dispose: ({ context }) => context?.close?.(),

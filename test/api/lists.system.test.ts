@@ -24,9 +24,9 @@ const large = new Set([
 ])
 // Some pages of 20, as many as there are combinations of filters with few values. No account has more projects, domains
 // or webhooks than its quota, so these may be read through.
-const mostRead = 400
-const mostBlocks = 80
-const mostSearches = 30
+const maxRead = 400
+const maxBlocks = 80
+const maxSearches = 30
 
 let api: TestApi
 let seeded: Seeded
@@ -94,14 +94,14 @@ function faultsOf(plan: Plan): string[] {
     const read = rowsOf(node) + (node['Rows Removed by Filter'] ?? 0) * (node['Actual Loops'] ?? 1)
     // A month may be empty.
     if (node['Node Type'] === 'Seq Scan' && large.has(table) && read > 0) return [`reads all of ${table}`]
-    if (large.has(table) && read > mostRead) return [`reads ${read} rows of ${table}`]
-    if ((node['Index Searches'] ?? 0) > mostSearches) return [`searches an index ${node['Index Searches']} times`]
-    if (node['Node Type'].includes('Sort') && (node.Plans ?? []).some((input) => rowsOf(input) > mostRead)) {
+    if (large.has(table) && read > maxRead) return [`reads ${read} rows of ${table}`]
+    if ((node['Index Searches'] ?? 0) > maxSearches) return [`searches an index ${node['Index Searches']} times`]
+    if (node['Node Type'].includes('Sort') && (node.Plans ?? []).some((input) => rowsOf(input) > maxRead)) {
       return [`sorts ${node.Plans!.map(rowsOf)} rows`]
     }
     return []
   })
-  return blocks > mostBlocks ? [...found, `reads ${blocks} blocks`] : found
+  return blocks > maxBlocks ? [...found, `reads ${blocks} blocks`] : found
 }
 
 const known = new Map<string, string[]>()

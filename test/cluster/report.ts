@@ -2,7 +2,7 @@
 import { table } from '../../bench/figures.ts'
 import { healMs, type Report, seconds } from './cluster.ts'
 
-const mostTold = 20
+const maxTold = 20
 const isLate = (took: number | string) => typeof took === 'string' || took > healMs
 
 export function faultsOf({ healings, lost, repeated, unfinished, visits, internalErrors, refused }: Report): string[] {
@@ -42,7 +42,7 @@ export function render(report: Report): string {
     ]),
     '',
     `acknowledged writes: ${acknowledged}; lost: ${lost.length}; repeated: ${repeated.length}; unfinished: ${unfinished.length}`,
-    ...faults.slice(0, mostTold),
-    ...(faults.length > mostTold ? [`… and ${faults.length - mostTold} more`] : []),
+    ...faults.slice(0, maxTold),
+    ...(faults.length > maxTold ? [`… and ${faults.length - maxTold} more`] : []),
   ].join('\n')
 }

@@ -122,7 +122,7 @@ describe.skipIf(!possible)('a zone below a signed one', () => {
     await sign(below)
     await world.reaches(({ state }) => state === 'ACTIVE', below)
     const address = world.resolvers[0]!.address.replace(/\d+$/, '40')
-    patient = await startResolver(address, world.parents, [], { longestTtl: 86_400, isStrict: true })
+    patient = await startResolver(address, world.parents, [], { maxTtl: 86_400, isStrict: true })
     await until(isProved(address))
     await call('DELETE', `/domains/${below}`)
     await world.settled()

@@ -19,7 +19,7 @@ const zone = 'signed.com'
 const otherHost = 'ns.other.com'
 const [A, TXT] = [1, 16]
 /** What the most patient resolver keeps, in seconds. */
-const longestTtl = 3
+const maxTtl = 3
 let count = 0
 const fresh = () => `n${++count}`
 
@@ -68,7 +68,7 @@ describe.skipIf(!possible)('a signed zone', () => {
     ])
     await forgotten()
   }
-  const forgotten = () => sleep((longestTtl + 0.5) * 1_000)
+  const forgotten = () => sleep((maxTtl + 0.5) * 1_000)
 
   beforeAll(async () => {
     world = await startDnssecWorld(zone, new Map())
@@ -80,7 +80,7 @@ describe.skipIf(!possible)('a signed zone', () => {
     resolvers.push({
       name: 'patient',
       address: patient,
-      peer: await startResolver(patient, world.parents, [], { longestTtl, isStrict: true }),
+      peer: await startResolver(patient, world.parents, [], { maxTtl, isStrict: true }),
     })
     await other.set(lines, [])
     const sides = [otherAddress, world.servers.ns1]

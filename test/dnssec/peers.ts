@@ -8,13 +8,13 @@ export const cacheTtl = 1
 type Stub = { zone: string; server: string }
 
 /** What a resolver keeps of a TTL, in seconds, and whether it takes the first answer that is bogus instead of asking on. */
-type Keeping = { longestTtl?: number; isStrict?: boolean }
+type Keeping = { maxTtl?: number; isStrict?: boolean }
 
 const unboundConf = (
   directory: string,
   address: string,
   only: readonly Stub[],
-  { longestTtl = cacheTtl, isStrict = false }: Keeping,
+  { maxTtl = cacheTtl, isStrict = false }: Keeping,
 ) => `
 server:
   directory: "${directory}"
@@ -35,7 +35,7 @@ server:
   root-hints: "${directory}/hints"
   trust-anchor-file: "${directory}/anchor"
   module-config: "validator iterator"
-  cache-max-ttl: ${longestTtl}
+  cache-max-ttl: ${maxTtl}
   cache-max-negative-ttl: ${cacheTtl}
   val-bogus-ttl: 1
 ${isStrict ? '  val-max-restart: 0\n' : ''}  infra-host-ttl: 1

@@ -25,7 +25,7 @@ export async function startProgram(
   environment: Record<string, string>,
   ports?: Program['ports'],
   /** How many files it may open; default: as many as this process. */
-  mostFiles?: number,
+  maxFiles?: number,
 ): Promise<Program> {
   const own = ports ?? {
     PORT: await freePort(),
@@ -34,7 +34,7 @@ export async function startProgram(
     EDGE_HTTPS_PORT: await freePort(),
     DNS: await freePort(),
   }
-  const limited = mostFiles === undefined ? [] : ['/bin/sh', '-c', `ulimit -n ${mostFiles}; exec "$0" "$@"`]
+  const limited = maxFiles === undefined ? [] : ['/bin/sh', '-c', `ulimit -n ${maxFiles}; exec "$0" "$@"`]
   const [program, ...args] = [...limited, process.execPath, 'dist/src/cli.js', 'serve', '--roles', roles]
   const child = spawn(program!, args, {
     env: {

@@ -33,6 +33,6 @@ export function sharedPrograms(): Programs {
   if (programs) return programs
   const directory = mkdtempSync(join(tmpdir(), 'berth-programs-'))
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
-  programs = openPrograms({ directory, mostMb: 1024, keepMs: 60_000 })
+  programs = openPrograms({ directory, maxMb: 1024, keepMs: 60_000 })
   return programs
 }

@@ -127,7 +127,7 @@ describe('a damaged file', () => {
   })
 
   test('of any size is replaced, as a large one is', async () => {
-    const large = Buffer.alloc(artifacts.mostBufferedBytes + 1, 3)
+    const large = Buffer.alloc(artifacts.maxBufferedBytes + 1, 3)
     const stored = await artifacts.store('a.mp4', large.length, [large])
     await truncate(artifacts.pathOf(stored.hash), 5)
     await artifacts.store('a.mp4', large.length, [large])

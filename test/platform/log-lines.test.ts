@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLineCleaner, longestLine } from '../../src/platform/observe/log-lines.ts'
+import { createLineCleaner, maxLineLength } from '../../src/platform/observe/log-lines.ts'
 import { counted, takesLinearSteps } from '../helpers/steps/steps.ts'
 
 type LogLines = typeof import('../../src/platform/observe/log-lines.ts')
@@ -21,10 +21,10 @@ test('every secret is masked, also those that overlap or begin with each other',
 })
 
 test('a secret is not shown by the cut of a long line', () => {
-  const secret = `begin${'s'.repeat(2 * longestLine)}`
+  const secret = `begin${'s'.repeat(2 * maxLineLength)}`
   const clean = createLineCleaner([secret])
-  for (const before of [0, 10, longestLine - 3]) {
-    const line = clean(`${'-'.repeat(before)}${secret}${'+'.repeat(longestLine)}`)
+  for (const before of [0, 10, maxLineLength - 3]) {
+    const line = clean(`${'-'.repeat(before)}${secret}${'+'.repeat(maxLineLength)}`)
     expect(line).toBe(`${'-'.repeat(before)}***…`)
   }
 })

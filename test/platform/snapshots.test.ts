@@ -112,7 +112,7 @@ describe('a file', () => {
     expect(await found({ vault: createVault(other, [key]) })).toEqual(rows)
     await writeFile(join(directory, 'hosts'), await readFile(path()))
     expect(await found({}, 'hosts')).toBeNull()
-    const file = { path: path(), vault, largestBytes: 1 << 20 }
+    const file = { path: path(), vault, maxBytes: 1 << 20 }
     const dayMs = 86_400_000
     for (const [version, days, usable] of [
       [1, 6.9, true],
@@ -129,7 +129,7 @@ describe('a file', () => {
     expect(await found()).toBeNull()
     expect(lines).toEqual([])
     await write(rows)
-    expect(await found({ largestBytes: 1000 })).toBeNull()
+    expect(await found({ maxBytes: 1000 })).toBeNull()
     await rm(path())
     await write([], { directory: path() })
     expect(await found()).toBeNull()
@@ -150,7 +150,7 @@ describe('writing', () => {
   test('that fails leaves the file before it, and is told of once, counted, and repeated', async () => {
     await write(rows.slice(0, 1))
     let large = rows
-    const kept = open({ largestBytes: 10_000, registry }).open('zones', () => large)
+    const kept = open({ maxBytes: 10_000, registry }).open('zones', () => large)
     kept.current()
     const failures = async () => Number(/failures_total\{what="zones"\} (\d+)/.exec(await registry.metrics())?.[1] ?? 0)
     await until(async () => (await failures()) >= 3)

@@ -2,7 +2,7 @@
 import { table } from '../../bench/figures.ts'
 import type { Report } from './prove.ts'
 
-const mostTold = 20
+const maxTold = 20
 
 /** Whether nothing was lost, done twice, left unfinished, orphaned or leaked. */
 export function holds({ rows, refused, orphans, leaked, restored }: Report): boolean {
@@ -49,8 +49,8 @@ export function render(report: Report): string {
     const counts = new Map<string, number>()
     for (const one of list) counts.set(one, (counts.get(one) ?? 0) + 1)
     const different = [...counts].map(([one, count]) => `${what}: ${count > 1 ? `${count} × ` : ''}${one}`)
-    lines.push(...different.slice(0, mostTold))
-    if (different.length > mostTold) lines.push(`${what}: … and ${different.length - mostTold} more`)
+    lines.push(...different.slice(0, maxTold))
+    if (different.length > maxTold) lines.push(`${what}: … and ${different.length - maxTold} more`)
   }
   told(
     'lost',

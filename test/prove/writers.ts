@@ -23,7 +23,7 @@ export const tags = ['v1', 'v2', 'v3'] as const
 export const repository = 'prove/site'
 
 const pauseMs = 50
-const mostProjects = 4
+const maxProjects = 4
 
 export function createWriter({ name, client, ledger, random, mark, receiverUrl }: WriterOptions): Writer {
   let count = 0
@@ -41,7 +41,7 @@ export function createWriter({ name, client, ledger, random, mark, receiverUrl }
   const post = async (path: string, body?: object) => (await client.call<Made>('POST', path, body)).body
 
   async function makeProject(): Promise<void> {
-    if (projects.length >= mostProjects) return changeProject()
+    if (projects.length >= maxProjects) return changeProject()
     const project = next()
     // Some are read straight from git, others are built by a command.
     const buildCommand = `mkdir -p dist && cp *.html dist/ && sleep 2 && : ${mark}`

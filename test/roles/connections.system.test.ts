@@ -8,7 +8,7 @@ import { createDatabase } from '../helpers/database.ts'
 import { type Program, startProgram } from '../helpers/program.ts'
 import { until } from '../helpers/until.ts'
 
-const mostFiles = 400
+const maxFiles = 400
 const database = await createDatabase()
 const dataDir = await mkdtemp(join(tmpdir(), 'berth-connections-'))
 let program: Program | undefined
@@ -20,18 +20,18 @@ afterAll(async () => {
 
 test('API and edge answer others, whichever of them it hogs', async () => {
   const environment = { DATABASE_URL: database.url, DATA_DIR: dataDir }
-  program = await startProgram('api,edge', environment, undefined, mostFiles)
+  program = await startProgram('api,edge', environment, undefined, maxFiles)
   await program.ready()
   const { PORT, EDGE_HTTP_PORT } = program.ports
   for (const hogged of [PORT, EDGE_HTTP_PORT]) {
     const opened = new Set<Socket>()
-    for (let n = 0; n < 2 * mostFiles; n++) {
+    for (let n = 0; n < 2 * maxFiles; n++) {
       const socket = connect({ port: hogged, host: '127.0.0.1', localAddress: '127.0.0.2' })
       opened.add(socket)
       socket.on('error', () => {}).on('close', () => opened.delete(socket))
     }
     // Clients have half of the files, and one address at most half of these.
-    await until(() => opened.size <= mostFiles / 4)
+    await until(() => opened.size <= maxFiles / 4)
     for (const port of [PORT, EDGE_HTTP_PORT]) {
       expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBeLessThan(500)
     }

@@ -56,8 +56,8 @@ afterAll(() => registry.close())
 
 let root: string
 let directory: string
-const open = (more: { mostMb?: number; keepMs?: number } = {}): Programs =>
-  openPrograms({ directory, mostMb: 100, keepMs: 60_000, registry: address, ...more })
+const open = (more: { maxMb?: number; keepMs?: number } = {}): Programs =>
+  openPrograms({ directory, maxMb: 100, keepMs: 60_000, registry: address, ...more })
 const greeter = (version: string) => ({ package: 'greeter', version })
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'berth-programs-'))
@@ -126,11 +126,11 @@ test('room is made by removing what was not used for the longest time, but not w
   await place('b@1.0.0', old)
   await place('pinned@1.0.0', new Date(0), true)
   await place('.new-dead', old)
-  await open({ mostMb: 1 }).open(greeter('1.0.0'))
+  await open({ maxMb: 1 }).open(greeter('1.0.0'))
   expect((await readdir(directory)).sort()).toEqual(['b@1.0.0', 'greeter@1.0.0', 'pinned@1.0.0'])
 
   await place('c@1.0.0', new Date())
   await place('d@1.0.0', new Date())
-  await expect(open({ mostMb: 1 }).open(greeter('2.0.0'))).rejects.toThrow('There is no room for greeter 2.0.0')
-  await open({ mostMb: 1 }).open({ ...greeter('2.0.0'), pinned: true })
+  await expect(open({ maxMb: 1 }).open(greeter('2.0.0'))).rejects.toThrow('There is no room for greeter 2.0.0')
+  await open({ maxMb: 1 }).open({ ...greeter('2.0.0'), pinned: true })
 })

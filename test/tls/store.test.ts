@@ -32,7 +32,7 @@ test('more names than contexts are kept are all served, even when their handshak
   const authority = await createAuthority()
   const names = ['one.test', 'two.test', 'three.test', 'four.test']
   for (const name of names) await storeCertificate(db, vault, await authority.issue([name]))
-  const certificates = await createCertificateStore({ db, notifications, vault, log, mostContexts: 2 })
+  const certificates = await createCertificateStore({ db, notifications, vault, log, maxContexts: 2 })
   const server = createServer({
     SNICallback: (name, callback) => callback(null, certificates.contextOf(name) ?? undefined),
   })

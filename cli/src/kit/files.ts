@@ -22,7 +22,7 @@ const ignoreFiles = ['.gitignore', '.berthignore']
 const linkMode = 0o120000
 const programMode = 0o755
 // The API's limit.
-const mostFiles = 50_000
+const maxFiles = 50_000
 // Smaller files are read whole.
 const streamedBytes = 1 << 20
 
@@ -59,8 +59,8 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
       else if (entry.isSymbolicLink()) found.push(path)
       else if (entry.isFile() && !(own.has(entry.name) && own.get(entry.name) === realpathSync(join(root, path))))
         found.push(path)
-      if (found.length > mostFiles)
-        throw usage(`${root} has more than ${mostFiles} files.`, "List what you don't need in .berthignore.")
+      if (found.length > maxFiles)
+        throw usage(`${root} has more than ${maxFiles} files.`, "List what you don't need in .berthignore.")
     }
   }
 }

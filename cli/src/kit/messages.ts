@@ -46,7 +46,7 @@ function lineOf(data: string): Line {
 
 type Message = { id: string | null; event: string; data: string }
 
-const mostBytes = 1 << 20
+const maxBytes = 1 << 20
 
 /** Server-sent events: lines of `name: value`, with an empty line after each message. */
 export async function* messagesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Message> {
@@ -60,7 +60,7 @@ export async function* messagesOf(stream: AsyncIterable<Buffer>): AsyncGenerator
       parts.push(part)
       bytes += part.length
       from += part.length
-      if (bytes > mostBytes)
+      if (bytes > maxBytes)
         throw new Failure(exitCodes.unreachable, 'The server sent a log message of more than 1 MiB.')
       if (end === null) break
       const message = messageOf(Buffer.concat(parts).toString('utf8'))

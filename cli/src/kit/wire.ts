@@ -44,7 +44,7 @@ function parsed(text: string): unknown {
 
 const retries = 3
 const timeoutMs = 120_000
-const longestRetryAfterMs = 120_000
+const maxRetryAfterMs = 120_000
 const passing = [500, 502, 503, 504]
 const refused = [409, 429, 503]
 
@@ -79,7 +79,7 @@ export function createWire(transport: Transport): (call: Sent) => Promise<Answer
         if (isLast || !(again || (isRepeatable(call) && passing.includes(answer.status)))) return answer
         mayBeDone ||= !again
         if (waitMs !== null) {
-          if (waitMs > longestRetryAfterMs) return answer
+          if (waitMs > maxRetryAfterMs) return answer
           pauseMs = waitMs + Math.random() * 250
         }
       } catch (error) {

@@ -13,14 +13,14 @@ export type QueryOptions = {
 
 // What was read before is shown at once, and then again as it is now.
 const remembered = new Map<string, unknown>()
-const mostRemembered = 100
+const maxRemembered = 100
 // Events come in bursts.
 const burstMs = 80
 
 function remember(key: string, data: unknown): void {
   remembered.delete(key)
   remembered.set(key, data)
-  if (remembered.size > mostRemembered) remembered.delete(remembered.keys().next().value!)
+  if (remembered.size > maxRemembered) remembered.delete(remembered.keys().next().value!)
 }
 
 function createQuery<T>(call: Call<T> | null, read: (call: Call<T>, signal: AbortSignal) => Promise<T>) {

@@ -14,7 +14,7 @@ export type Production = {
 
 const page = 100
 // An account with more domains finds the rest of them on their own screen.
-const mostDomains = 500
+const maxDomains = 500
 
 /** A call that consists of several. */
 function combined<T>(key: string, send: (signal?: AbortSignal) => Promise<T>): Call<T> {
@@ -48,7 +48,7 @@ async function readDomains(signal?: AbortSignal): Promise<Domain[]> {
   const all: Domain[] = []
   for await (const domain of berth.list('/domains', { signal })) {
     all.push(domain)
-    if (all.length >= mostDomains) break
+    if (all.length >= maxDomains) break
   }
   return all
 }

@@ -7,7 +7,7 @@ import { Fault, type FieldError } from '../../platform/errors.ts'
 import { invalidFields } from '../../platform/fields.ts'
 import { Named } from '../../schemas/common.ts'
 import { ArchiveQuery, CreateDeployment, Deployment, OldArchiveQuery } from '../../schemas/deployments.ts'
-import { mostSourceFiles, SourceArchive } from '../../schemas/uploads.ts'
+import { maxSourceFiles, SourceArchive } from '../../schemas/uploads.ts'
 import {
   checkDeployment,
   createPlanned,
@@ -38,7 +38,7 @@ const archivesWaiting = 8
 const sourceFiles: LongList = {
   name: 'files',
   pointer: '#/source/files',
-  mostItems: mostSourceFiles,
+  maxItems: maxSourceFiles,
   holder: (body) => (body as { source?: unknown } | null)?.source,
 }
 

@@ -12,11 +12,11 @@ const delay = 'Servers add what they counted each minute.'
 
 // A wide range of many hosts is some hundred thousand rows: none of its connections is one of those for other routes.
 const connectionGroups = ['traffic']
-const mostWaiting = 10
+const maxWaiting = 10
 
 export const trafficRoutes: RoutePlugin = async (app, { deps }) => {
   const { db } = deps
-  const inTurn = createTurns('reads of traffic', mostWaiting)
+  const inTurn = createTurns('reads of traffic', maxWaiting)
 
   app.get(
     '/traffic',

@@ -10,8 +10,8 @@ import { skipName } from './wire-names.ts'
 
 export type AxfrOptions = {
   timeoutMs: number
-  highestOctets: number
-  highestRecords: number
+  maxOctets: number
+  maxRecords: number
   signal?: AbortSignal
   /** Signs the request; the answer must be signed with it too. */
   key?: TsigKey | null
@@ -34,7 +34,7 @@ function readMessage(packet: Buffer, id: number): WholeRecord[] | null {
 
 /** All records, the SOA first and not again at the end. Never rejects because of a server's behaviour. */
 export function fetchZone(server: Server, zone: string, options: AxfrOptions): Promise<WholeRecord[] | NoZone> {
-  const { timeoutMs, highestOctets, highestRecords, signal, key = null } = options
+  const { timeoutMs, maxOctets, maxRecords, signal, key = null } = options
   const id = randomInt(0x10000)
   const question = encodeQuestion(zone, { id, type: typeNumbers.AXFR, recursive: false })
   if (!question) return Promise.resolve('malformed')
@@ -76,7 +76,7 @@ export function fetchZone(server: Server, zone: string, options: AxfrOptions): P
           finish(verifier?.done() === false ? 'badly_signed' : records)
           return true
         }
-        if (records.push(record) > highestRecords) {
+        if (records.push(record) > maxRecords) {
           finish('too_large')
           return true
         }
@@ -89,7 +89,7 @@ export function fetchZone(server: Server, zone: string, options: AxfrOptions): P
     socket.on('end', () => finish(records.length === 0 ? 'refused' : 'malformed'))
     socket.on('data', (chunk) => {
       octets += chunk.length
-      if (octets > highestOctets) return finish('too_large')
+      if (octets > maxOctets) return finish('too_large')
       received = Buffer.concat([received, chunk])
       try {
         for (let packet = unframe(received); packet; packet = unframe(received)) {

@@ -1,5 +1,5 @@
 // Encodes questions and decodes answers for a DNS client. Every octet of an answer is untrusted.
-import { classIn, flags, headerOctets, highestLabelOctets, highestNameOctets } from './numbers.ts'
+import { classIn, flags, headerOctets, maxLabelOctets, maxNameOctets } from './numbers.ts'
 import { skipName } from './wire-names.ts'
 
 export type QuestionOptions = { id: number; type: number; recursive: boolean }
@@ -7,10 +7,10 @@ export type QuestionOptions = { id: number; type: number; recursive: boolean }
 /** A packet that asks for records of a name; undefined when the text is no name. */
 export function encodeQuestion(name: string, { id, type, recursive }: QuestionOptions): Buffer | undefined {
   const labels = name === '' ? [] : name.split('.').map((label) => Buffer.from(label, 'latin1'))
-  if (labels.some(({ length }) => length < 1 || length > highestLabelOctets)) return undefined
+  if (labels.some(({ length }) => length < 1 || length > maxLabelOctets)) return undefined
   const owner = labels.flatMap((label) => [Buffer.of(label.length), label])
   const question = Buffer.concat([...owner, Buffer.of(0, type >> 8, type & 0xff, 0, classIn)])
-  if (question.length - 4 > highestNameOctets) return undefined
+  if (question.length - 4 > maxNameOctets) return undefined
   return encodeQuery(question, id, recursive)
 }
 

@@ -61,10 +61,10 @@ export const classIn = 1
 export const classNone = 254
 export const classAny = 255
 export const headerOctets = 12
-export const highestNameOctets = 255
-export const highestLabelOctets = 63
+export const maxNameOctets = 255
+export const maxLabelOctets = 63
 /** Of one name: as many as it can have labels. A long chain of them takes time, and says nothing that a short one does not. */
-export const highestPointers = 127
+export const maxPointers = 127
 /** Of the second 16 bits of a header. */
 export const flags = {
   response: 0x8000,

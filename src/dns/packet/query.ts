@@ -1,6 +1,6 @@
 // Decodes a query for a DNS server, from an untrusted packet.
 
-import { headerOctets, highestLabelOctets, highestNameOctets, opcodes, rcodes, typeNumbers } from './numbers.ts'
+import { headerOctets, maxLabelOctets, maxNameOctets, opcodes, rcodes, typeNumbers } from './numbers.ts'
 import { lowerCase, skipName } from './wire-names.ts'
 
 const optionNsid = 3
@@ -66,9 +66,9 @@ function readQuestion(message: Buffer, query: Query): boolean {
   let hash = 0x811c9dc5
   for (;;) {
     const length = message[at]
-    if (length === undefined || length > highestLabelOctets) return false
+    if (length === undefined || length > maxLabelOctets) return false
     const end = at + 1 + length
-    if (end - headerOctets > highestNameOctets || end > message.length) return false
+    if (end - headerOctets > maxNameOctets || end > message.length) return false
     for (; at < end; at++) hash = Math.imul(hash ^ lowerCase[message[at]!]!, 0x01000193)
     if (length === 0) break
   }

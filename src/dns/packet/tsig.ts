@@ -1,6 +1,6 @@
 // TSIG signatures (RFC 8945, hmac-sha256): parsed from untrusted messages, verified, and created.
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { headerOctets, highestPointers, typeNumbers } from './numbers.ts'
+import { headerOctets, maxPointers, typeNumbers } from './numbers.ts'
 import { skipName, wireName } from './wire-names.ts'
 
 /** The name is text, without a final dot. */
@@ -28,7 +28,7 @@ export const fudgeSeconds = 300
 const algorithm = wireName('hmac-sha256')
 const macOctets = 32
 const classAny = 255
-const highestNameOctets = 255
+const maxNameOctets = 255
 const nothing = Buffer.alloc(0)
 
 /** A name in lower case, or null. Pointers may only point backwards, so that there are no loops. */
@@ -41,12 +41,12 @@ function readName(message: Buffer, start: number): string | null {
       const low = message[at + 1]
       if (low === undefined) return null
       at = ((length & 0x3f) << 8) | low
-      if (at >= highest || ++pointers > highestPointers) return null
+      if (at >= highest || ++pointers > maxPointers) return null
       highest = at
       continue
     }
     if (length > 63 || at + 1 + length > message.length) return null
-    if (name.length + 1 + length > highestNameOctets) return null
+    if (name.length + 1 + length > maxNameOctets) return null
     name += message.toString('latin1', at, at + 1 + length)
     if (length === 0) return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
     at += 1 + length
@@ -202,7 +202,7 @@ export function createSigner(key: TsigKey, requestMac: Buffer | null, now: () =>
 export type Verifier = { take(message: Buffer): boolean; done(): boolean }
 
 // RFC 8945, section 5.3.1.
-const highestUnsigned = 99
+const maxUnsigned = 99
 
 /** Checks the messages of an answer to the request with this MAC. */
 export function createVerifier(key: TsigKey, requestMac: Buffer, now: () => number): Verifier {
@@ -215,7 +215,7 @@ export function createVerifier(key: TsigKey, requestMac: Buffer, now: () => numb
       if (tsig === 'malformed') return false
       if (tsig === null) {
         unsignedMessages.push(message)
-        return !first && unsignedMessages.length <= highestUnsigned
+        return !first && unsignedMessages.length <= maxUnsigned
       }
       if (tsig.keyName !== wireName(key.name) || tsig.algorithm !== algorithm || tsig.error !== 0) return false
       const octets = Buffer.concat([...unsignedMessages, unsigned(message, tsig)])

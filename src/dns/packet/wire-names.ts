@@ -1,5 +1,5 @@
 // Domain names in packets: labels with their lengths, and compression pointers to earlier names.
-import { highestLabelOctets, highestNameOctets, highestPointers } from './numbers.ts'
+import { maxLabelOctets, maxNameOctets, maxPointers } from './numbers.ts'
 
 // Lengths of labels are below 64 and letters above, so a whole name can be folded octet by octet.
 export const lowerCase: Uint8Array = Uint8Array.from({ length: 256 }, (_, octet) =>
@@ -39,7 +39,7 @@ export function textName(wire: string): string {
  * loops; it must point backwards, because the next reader of the packet may follow it.
  */
 export function skipName(message: Buffer, start: number): number {
-  for (let at = start; at - start <= highestNameOctets; ) {
+  for (let at = start; at - start <= maxNameOctets; ) {
     const length = message[at]
     if (length === undefined) return -1
     if (length === 0) return at + 1
@@ -47,7 +47,7 @@ export function skipName(message: Buffer, start: number): number {
       if (at + 2 > message.length || (message.readUInt16BE(at) & 0x3fff) >= start) return -1
       return at + 2
     }
-    if (length > highestLabelOctets) return -1
+    if (length > maxLabelOctets) return -1
     at += 1 + length
   }
   return -1
@@ -85,15 +85,15 @@ export function readName(message: Buffer, start: number, known: KnownEnds = new 
       const target = message.readUInt16BE(at) & 0x3fff
       // Every pointer must point further back than the last, so that there are no loops.
       if (target >= runStart) throw new RangeError('a pointer leads forwards')
-      if (++pointers > highestPointers) throw new RangeError('a name has too many pointers')
+      if (++pointers > maxPointers) throw new RangeError('a name has too many pointers')
       if (end < 0) end = at + 2
       at = runStart = target
       read = known.get(at)
       continue
     }
-    if (length > highestLabelOctets) throw new RangeError('not a label')
+    if (length > maxLabelOctets) throw new RangeError('not a label')
     if (length === 0) read = root
-    else if (labels.push(at) > highestNameOctets / 2) throw new RangeError('a name is too long')
+    else if (labels.push(at) > maxNameOctets / 2) throw new RangeError('a name is too long')
     at += 1 + length
   }
   for (const labelAt of labels.reverse()) {
@@ -105,7 +105,7 @@ export function readName(message: Buffer, start: number, known: KnownEnds = new 
 
 function withLabel(message: Buffer, at: number, { name, wire }: ReadName): ReadName {
   const end = at + 1 + message[at]!
-  if (end - at + wire.length > highestNameOctets || end > message.length) throw new RangeError('a name is too long')
+  if (end - at + wire.length > maxNameOctets || end > message.length) throw new RangeError('a name is too long')
   const label = printable(message.subarray(at + 1, end), '. \\').toLowerCase()
   const octets = message.toString('latin1', at, end).replace(/[A-Z]/g, (letter) => letter.toLowerCase())
   return { name: name === '' ? label : `${label}.${name}`, wire: octets + wire }

@@ -5,17 +5,17 @@ import { plainTexts, wholeNumber } from './rdata-fields.ts'
 import type { WireReader } from './wire-reader.ts'
 
 const equator = 2 ** 31
-const lowestAltitude = 10_000_000
+const minAltitude = 10_000_000
 const thousandthsPerDegree = 3_600_000
 // Size, horizontal and vertical precision where they are left out: 1 m, 10 km and 10 m.
 const defaultPrecisions = [0x12, 0x16, 0x13]
 
 // Thousandths of a second from the equator or the prime meridian, and how many fields they took.
-function readAngle(texts: string[], signs: string, highestDegrees: number): Parsed<{ angle: number; used: number }> {
+function readAngle(texts: string[], signs: string, maxDegrees: number): Parsed<{ angle: number; used: number }> {
   const used = texts.findIndex((text) => signs.includes(text.toUpperCase()) && text.length === 1)
   if (used < 1 || used > 3)
     return refused(`The degrees, minutes and seconds must be followed by ${signs[0]} or ${signs[1]}.`)
-  const degrees = wholeNumber(texts[0], highestDegrees)
+  const degrees = wholeNumber(texts[0], maxDegrees)
   const minutes = used > 1 ? wholeNumber(texts[1], 59) : 0
   const seconds = used > 2 ? /^(\d{1,2})(?:\.(\d{1,3}))?$/.exec(texts[2] ?? '') : ['', '0']
   const thousandths = seconds ? Number(seconds[1]) * 1000 + Number((seconds[2] ?? '').padEnd(3, '0')) : 60_000
@@ -23,7 +23,7 @@ function readAngle(texts: string[], signs: string, highestDegrees: number): Pars
     return refused(`The angle ${shown(texts.slice(0, used + 1).join(' '))} is not valid.`)
   }
   const angle = degrees * thousandthsPerDegree + minutes * 60_000 + thousandths
-  if (angle > highestDegrees * thousandthsPerDegree) return refused(`The angle is more than ${highestDegrees} degrees.`)
+  if (angle > maxDegrees * thousandthsPerDegree) return refused(`The angle is more than ${maxDegrees} degrees.`)
   return parsed({ angle: texts[used]?.toUpperCase() === signs[0] ? angle : -angle, used: used + 1 })
 }
 
@@ -60,7 +60,7 @@ export function locText(wire: WireReader): string {
   const version = wire.number(1)
   const precisions = [...wire.take(3)]
   const [latitude, longitude] = [wire.number(4) - equator, wire.number(4) - equator]
-  const altitude = (wire.number(4) - lowestAltitude) / 100
+  const altitude = (wire.number(4) - minAltitude) / 100
   if (version !== 0 || precisions.some((octet) => octet >> 4 > 9 || (octet & 15) > 9)) wire.failed = true
   return [angleText(latitude, 'NS'), angleText(longitude, 'EW'), `${altitude.toFixed(2)}m`]
     .concat(precisions.map(precisionText))
@@ -77,7 +77,7 @@ export function locOctets(fields: Field[]): Parsed<Buffer> {
   if (!longitude.ok) return longitude
   const [height = '', ...sizes] = texts.value.slice(latitude.value.used + longitude.value.used)
   const altitude = readCentimetres(height)
-  if (altitude === null || altitude < -lowestAltitude || altitude + lowestAltitude > 0xffff_ffff) {
+  if (altitude === null || altitude < -minAltitude || altitude + minAltitude > 0xffff_ffff) {
     return refused(`The altitude ${shown(height)} must be in metres, from -100000.00 to 42849672.95.`)
   }
   const wire = Buffer.alloc(16)
@@ -91,6 +91,6 @@ export function locOctets(fields: Field[]): Parsed<Buffer> {
   if (sizes.length > defaultPrecisions.length) return refused('There are extra fields after the vertical precision.')
   wire.writeUInt32BE(equator + latitude.value.angle, 4)
   wire.writeUInt32BE(equator + longitude.value.angle, 8)
-  wire.writeUInt32BE(lowestAltitude + altitude, 12)
+  wire.writeUInt32BE(minAltitude + altitude, 12)
   return parsed(wire)
 }

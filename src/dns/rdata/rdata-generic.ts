@@ -2,7 +2,7 @@
 import type { Field } from '../fields.ts'
 import { hexOctets, quotedOctets } from '../octets.ts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
-import { highestRdataOctets, isNamedType, type NamedType, type NumberedType, type RecordType } from '../record-types.ts'
+import { isNamedType, maxRdataOctets, type NamedType, type NumberedType, type RecordType } from '../record-types.ts'
 import { locText } from './loc.ts'
 import { plainTexts, wholeNumber } from './rdata-fields.ts'
 import { type LaidOut, layouts, otherLayouts, textFromWire } from './rdata-layouts.ts'
@@ -56,7 +56,7 @@ function readOctets(fields: Field[]): Parsed<Buffer> {
   if (length === null || hex === null || hex.length !== length * 2) {
     return refused('Generic rdata must be \\#, the number of octets, and that many octets in hexadecimal.')
   }
-  if (length > highestRdataOctets) return refused(`The value is longer than ${highestRdataOctets} octets.`)
+  if (length > maxRdataOctets) return refused(`The value is longer than ${maxRdataOctets} octets.`)
   return parsed(Buffer.from(hex, 'hex'))
 }
 

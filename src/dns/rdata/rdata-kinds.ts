@@ -3,7 +3,7 @@ import type { Field } from '../fields.ts'
 import { octetsOf, quotedOctets } from '../octets.ts'
 import { wireName } from '../packet/wire-names.ts'
 import { type Parsed, parsed, refused, shown } from '../parsed.ts'
-import { highestRdataOctets } from '../record-types.ts'
+import { maxRdataOctets } from '../record-types.ts'
 import { hexData, type NumberField, numbersOf, type ResolveTarget } from './rdata-fields.ts'
 import type { WireReader } from './wire-reader.ts'
 
@@ -128,7 +128,7 @@ export function hex(called: string): Kind {
     rest: true,
     read(fields) {
       const digits = plain(fields)
-      return digits.ok ? hexData(digits.value, called, undefined, highestRdataOctets) : digits
+      return digits.ok ? hexData(digits.value, called, undefined, maxRdataOctets) : digits
     },
     toWire: (raw) => Buffer.from(raw, 'hex'),
     fromWire: (wire) => wire.rest().toString('hex'),

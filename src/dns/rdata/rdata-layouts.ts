@@ -2,7 +2,7 @@
 import { ipv4Octets, ipv4Text, ipv6Octets, ipv6Text } from '../addresses.ts'
 import { type Field, splitFields } from '../fields.ts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
-import { highestRdataOctets, type NamedType } from '../record-types.ts'
+import { maxRdataOctets, type NamedType } from '../record-types.ts'
 import { naptrProblem } from './naptr.ts'
 import type { ResolveTarget } from './rdata-fields.ts'
 import { address, base64, caaTag, hex, host, hostOrRoot, type Kind, lastText, number, text } from './rdata-kinds.ts'
@@ -169,7 +169,7 @@ export function readLaidOut(layout: Layout, fields: Field[], resolve: ResolveTar
   if (problem) return refused(problem)
   const value = texts.join(' ')
   const size = partsOnWire(layout, value).reduce((sum, part) => sum + part.length, 0)
-  return size > highestRdataOctets ? refused(`The value is longer than ${highestRdataOctets} octets.`) : parsed(value)
+  return size > maxRdataOctets ? refused(`The value is longer than ${maxRdataOctets} octets.`) : parsed(value)
 }
 
 // The fields of a canonical value, each as it goes over the wire.

@@ -13,7 +13,7 @@ import { parseTxtFields, parseTxtValue } from './txt.ts'
 import { WireReader } from './wire-reader.ts'
 
 // The longest canonical value, 4,096 octets all written as \DDD, with room for quotes and blanks.
-const highestValueCharacters = 20_000
+const maxValueCharacters = 20_000
 
 const readers: Partial<Readonly<Record<NamedType, RdataReader>>> = {
   HTTPS: parseSvcb,
@@ -69,8 +69,8 @@ export function parseRdata(type: RecordType, value: string, zone: string): Parse
     return refused(typeRefusal(type) ?? `The record type ${shown(String(type))} is not supported.`)
   }
   if (typeof value !== 'string') return explained(type, refused('The value is not text.'))
-  if (value.length > highestValueCharacters) {
-    return explained(type, refused(`The value is longer than ${highestValueCharacters} characters.`))
+  if (value.length > maxValueCharacters) {
+    return explained(type, refused(`The value is longer than ${maxValueCharacters} characters.`))
   }
   const unreadable = unreadableText(value)
   if (unreadable) return explained(type, refused(`The value ${unreadable}.`))

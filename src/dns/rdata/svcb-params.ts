@@ -199,7 +199,7 @@ const kinds: ReadonlyMap<number, ParamKind> = new Map<number, ParamKind>([
   [9, { name: 'tls-supported-groups', toWire: groupsToWire, toText: groupsToText }],
 ])
 // Keys above have names that programs of today may not know.
-const highestOldKey = 7
+const maxOldKey = 7
 
 const keysByName: ReadonlyMap<string, number> = new Map([...kinds].map(([key, kind]) => [kind.name, key]))
 
@@ -228,7 +228,7 @@ function genericParam(key: number, wire: Buffer): string {
 
 // A parameter as every program reads it.
 export function portableParam(key: number, wire: Buffer): string {
-  const text = key > highestOldKey ? null : paramToText(key, wire)
+  const text = key > maxOldKey ? null : paramToText(key, wire)
   return text?.ok ? text.value : genericParam(key, wire)
 }
 

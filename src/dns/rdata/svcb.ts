@@ -2,7 +2,7 @@
 import { type Field, splitFields } from '../fields.ts'
 import { octetsOf } from '../octets.ts'
 import { type Parsed, parsed, refused, shown } from '../parsed.ts'
-import { highestRdataOctets } from '../record-types.ts'
+import { maxRdataOctets } from '../record-types.ts'
 import { numbersOf, plainTexts, type RdataReader } from './rdata-fields.ts'
 import { numbersIn, paramKey, paramName, paramToText, paramToWire, portableParam } from './svcb-params.ts'
 
@@ -83,7 +83,7 @@ export const parseSvcb: RdataReader = (fields, resolve) => {
   const inconsistent = inconsistency(params.value)
   if (inconsistent) return refused(inconsistent)
   const size = params.value.reduce((sum, param) => sum + 4 + param.wire.length, 2 + target.value.length + 2)
-  if (size > highestRdataOctets) return refused(`The value is longer than ${highestRdataOctets} octets.`)
+  if (size > maxRdataOctets) return refused(`The value is longer than ${maxRdataOctets} octets.`)
   return parsed(canonical.join(' '))
 }
 

@@ -2,15 +2,15 @@
 import { type Field, splitFields } from '../fields.ts'
 import { octetsOf, quotedOctets } from '../octets.ts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
-import { highestRdataOctets } from '../record-types.ts'
+import { maxRdataOctets } from '../record-types.ts'
 
-const highestStringOctets = 255
+const maxStringOctets = 255
 
 function wireStrings(octets: Buffer): Buffer[] {
   if (octets.length === 0) return [octets]
   const strings: Buffer[] = []
-  for (let at = 0; at < octets.length; at += highestStringOctets) {
-    strings.push(octets.subarray(at, at + highestStringOctets))
+  for (let at = 0; at < octets.length; at += maxStringOctets) {
+    strings.push(octets.subarray(at, at + maxStringOctets))
   }
   return strings
 }
@@ -18,8 +18,8 @@ function wireStrings(octets: Buffer): Buffer[] {
 function canonicalTxt(texts: Buffer[]): Parsed<string> {
   const strings = texts.flatMap(wireStrings)
   const size = strings.reduce((sum, string) => sum + 1 + string.length, 0)
-  if (size > highestRdataOctets) {
-    return refused(`The text is ${size} octets long; the limit of a TXT record is ${highestRdataOctets}.`)
+  if (size > maxRdataOctets) {
+    return refused(`The text is ${size} octets long; the limit of a TXT record is ${maxRdataOctets}.`)
   }
   return parsed(strings.map(quotedOctets).join(' '))
 }

@@ -24,9 +24,9 @@ export const ownHeader = '; Zone '
 const shownCharacters = 200
 // No record needs more: a TXT record of 4,096 octets has as many empty strings, or four characters for each octet. A
 // hostile file may be one entry of many MiB.
-const highestFields = 5_000
-const highestFieldCharacters = 20_000
-const highestCommentCharacters = 4_096
+const maxFields = 5_000
+const maxFieldCharacters = 20_000
+const maxCommentCharacters = 4_096
 const fieldStops: ReadonlySet<string> = new Set([' ', '\t', '"', '\n', '\r', ';', '(', ')'])
 
 function lineBreakLength(source: string, at: number): number {
@@ -84,8 +84,8 @@ export function* zoneEntries(source: string): Generator<ZoneEntry> {
         at++
       } else if (character === ';') {
         const end = lineEnd(source, at)
-        if (commentCharacters < highestCommentCharacters) {
-          const comment = source.slice(at + 1, Math.min(end, at + 1 + highestCommentCharacters))
+        if (commentCharacters < maxCommentCharacters) {
+          const comment = source.slice(at + 1, Math.min(end, at + 1 + maxCommentCharacters))
           comments.push(comment)
           commentCharacters += comment.length + 1
         }
@@ -98,17 +98,17 @@ export function* zoneEntries(source: string): Generator<ZoneEntry> {
         at++
       } else {
         const read = readField(source, at, fieldStops)
-        const long = read.raw.length > highestFieldCharacters
+        const long = read.raw.length > maxFieldCharacters
         const unreadable = read.problem ?? (long ? 'is too long' : unreadableText(read.raw))
         if (unreadable) {
           fail(read.problem ?? `The text ${unreadable}.`)
           // Open parentheses are dropped with the broken field; the next line starts a new entry.
           if (read.problem) openedAt.length = 0
         }
-        if (fields.length < highestFields) {
+        if (fields.length < maxFields) {
           const raw = long ? read.raw.slice(0, shownCharacters) : read.raw
           fields.push({ raw, quoted: read.quoted, adjacent: at === previousEnd })
-        } else fail(`An entry has more than ${highestFields} fields.`)
+        } else fail(`An entry has more than ${maxFields} fields.`)
         at = read.end
         previousEnd = at
       }

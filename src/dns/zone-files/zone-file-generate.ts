@@ -14,15 +14,15 @@ export type Template = {
   rdata: string
 }
 
-const highestNumber = 2 ** 31 - 1
-const highestWidth = 255
+const maxNumber = 2 ** 31 - 1
+const maxWidth = 255
 const usage = '$GENERATE needs a range, a name, a type and a value, for example $GENERATE 1-10 host-$ A 192.0.2.$.'
 
 function readRange(text: string): Pick<Template, 'start' | 'stop' | 'step'> | null {
   const found = /^(\d{1,10})-(\d{1,10})(?:\/(\d{1,10}))?$/.exec(text)
   if (!found) return null
   const [start = 0, stop = 0, step = 1] = found.slice(1).map((digits) => (digits === undefined ? 1 : Number(digits)))
-  return start <= stop && stop <= highestNumber && step > 0 ? { start, stop, step } : null
+  return start <= stop && stop <= maxNumber && step > 0 ? { start, stop, step } : null
 }
 
 export function readTemplate({ fields, problem }: ZoneEntry): Parsed<Template> {
@@ -65,7 +65,7 @@ function replaced(text: string, iteration: number): Parsed<string> {
     if (modifier === undefined) return `${iteration}`
     const [, offset, width = '0', mode = 'd'] = /^(-?\d{1,10})(?:,(\d{1,5}))?(?:,([doxXnN]))?$/.exec(modifier) ?? []
     const number = iteration + Number(offset)
-    if (offset === undefined || Number(width) > highestWidth || number < 0 || number > highestNumber) {
+    if (offset === undefined || Number(width) > maxWidth || number < 0 || number > maxNumber) {
       problem ??= 'A $ may be followed by offset, width and base, for example {0,3,d}. The result must not be negative.'
       return ''
     }

@@ -28,11 +28,11 @@ export type ZoneFile = ZoneFileReport & {
 }
 
 // A file that is no zone file at all should not come back as a million errors.
-const highestErrors = 1000
+const maxErrors = 1000
 // Entries between two pauses of a reader that takes them.
 const entriesInAStep = 500
 // All $GENERATE lines together; one may ask for two thousand million records. Of duplicates nothing else is counted.
-const highestGenerated = 100_000
+const maxGenerated = 100_000
 
 type State = {
   zone: string
@@ -188,14 +188,14 @@ function addRecord(record: ZoneFileRecord, state: State, notes: string[]): Outco
 }
 
 // All records of a $GENERATE line. The first that cannot be imported ends it: the others are like it.
-function* generate(entry: ZoneEntry, state: State, highestRecords: number): Generator<undefined, Outcome> {
+function* generate(entry: ZoneEntry, state: State, maxRecords: number): Generator<undefined, Outcome> {
   const template = readTemplate(entry)
   if (!template.ok) return failed(template.detail)
   const { start, stop, step } = template.value
   const notes = new Set<string>()
   // One more than wanted tells that the file has too many.
-  const most = Math.min(highestGenerated, highestRecords + 1)
-  for (let number = start; number <= stop && state.records.length <= highestRecords; number += step) {
+  const most = Math.min(maxGenerated, maxRecords + 1)
+  for (let number = start; number <= stop && state.records.length <= maxRecords; number += step) {
     if (++state.generated > most) return failed(`A file can generate at most ${most} records.`)
     const one = generatedEntry(entry, template.value, number)
     const outcome = one.ok ? readRecord(one.value, state) : failed(one.detail)
@@ -216,7 +216,7 @@ function directiveOf({ inheritsOwner, ours, problem, fields: [first] }: ZoneEntr
 export function* readZoneFileInSteps(
   text: string,
   zone: string,
-  highestRecords = Number.POSITIVE_INFINITY,
+  maxRecords = Number.POSITIVE_INFINITY,
 ): Generator<undefined, ZoneFile> {
   const { report, add } = createReport()
   const origin = canonicalName(zone)
@@ -243,20 +243,20 @@ export function* readZoneFileInSteps(
     const name = directiveOf(entry)
     const outcome =
       name === '$GENERATE'
-        ? yield* generate(entry, state, highestRecords)
+        ? yield* generate(entry, state, maxRecords)
         : name === null
           ? readRecord(entry, state)
           : directive(entry, state)
     // To every other program this line is a comment, so it must not change what the next one means. Nor is what is
     // generated the owner of the next line.
     if (entry.ours || name === '$GENERATE') Object.assign(state, { owner }, entry.ours && { lastTtl })
-    if (file.records.length > highestRecords) {
+    if (file.records.length > maxRecords) {
       file.overfullAt = entry.line
       break
     }
     add(entry, outcome)
-    if (file.errors.length === highestErrors) {
-      file.errors.push({ line: entry.line, detail: `Reading stopped here after ${highestErrors} errors.` })
+    if (file.errors.length === maxErrors) {
+      file.errors.push({ line: entry.line, detail: `Reading stopped here after ${maxErrors} errors.` })
       break
     }
   }

@@ -38,10 +38,10 @@ export type ZoneFileReport = {
   errors: LineDetail[]
 }
 
-const highestReported = 2000
+const maxReported = 2000
 
 function push<T>(list: T[], item: T): void {
-  if (list.length < highestReported) list.push(item)
+  if (list.length < maxReported) list.push(item)
 }
 
 const isLossy = (reason: SkipReason) => (lossyReasons as readonly SkipReason[]).includes(reason)

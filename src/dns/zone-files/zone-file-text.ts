@@ -10,7 +10,7 @@ export type ZoneText = {
 const utf8 = new TextDecoder('utf-8')
 // What editors of the last century wrote; Latin-1 is part of it.
 const western = new TextDecoder('windows-1252')
-const highestReported = 2000
+const maxReported = 2000
 const [lineFeed, quote, backslash, semicolon] = [0x0a, 0x22, 0x5c, 0x3b]
 
 function commentStart(line: Uint8Array): number {
@@ -47,7 +47,7 @@ export function decodeZoneFile(octets: Uint8Array): ZoneText {
       // Lines that are UTF-8 are decoded together: a hostile file has millions of them.
       parts.push(utf8.decode(octets.subarray(decoded, start)), otherText(part))
       decoded = end
-      if (otherLines.length < highestReported) otherLines.push(line)
+      if (otherLines.length < maxReported) otherLines.push(line)
     }
     start = end
   }

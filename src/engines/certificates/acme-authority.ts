@@ -30,13 +30,13 @@ export type AcmeAuthorityOptions = {
 
 // Delays between polls of an order, unless the authority sends one; the last repeats.
 const pollDelaysMs = [200, 400, 800, 1_500, 3_000, 5_000]
-const highestPollMs = 60_000
+const maxPollMs = 60_000
 // After this the authority counts as unreachable; the order is kept and polled again later.
 const decisionBoundMs = 5 * 60_000
 // RFC 9773, section 4.3.3: six hours by default; section 4.3.2: the authority's value, within limits.
 const askAgainMs = 6 * 3_600_000
-const leastAskAgainMs = 60_000
-const highestAskAgainMs = 24 * 3_600_000
+const minAskAgainMs = 60_000
+const maxAskAgainMs = 24 * 3_600_000
 
 const sameNames = (one: readonly string[], other: readonly string[]) =>
   [...one].sort().join() === [...other].sort().join()
@@ -133,7 +133,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
         if (failed) return { ...current, status: 'invalid' }
         throw new IssueFailure('unreachable', 'The certificate authority did not decide in time.')
       }
-      const wishedMs = current.retryAt ? Math.min(current.retryAt.getTime() - Date.now(), highestPollMs) : 0
+      const wishedMs = current.retryAt ? Math.min(current.retryAt.getTime() - Date.now(), maxPollMs) : 0
       await sleep(Math.max(wishedMs, pollDelaysMs[Math.min(look, pollDelaysMs.length - 1)]!), undefined, {
         signal: task.signal,
       })
@@ -175,7 +175,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
         const info = await client.renewalInfo(id)
         if (!info) return null
         const wishedMs = info.retryAt ? info.retryAt.getTime() - Date.now() : askAgainMs
-        const waitMs = Math.min(Math.max(wishedMs, leastAskAgainMs), highestAskAgainMs)
+        const waitMs = Math.min(Math.max(wishedMs, minAskAgainMs), maxAskAgainMs)
         return { at: momentWithin(info.start, info.end, certificate.id), askAgainAt: new Date(Date.now() + waitMs) }
       } catch (error) {
         signal.throwIfAborted()

@@ -4,7 +4,7 @@
 export class Unreachable extends Error {}
 
 const errorPrefix = 'urn:ietf:params:acme:error:'
-const highestDetailLength = 500
+const maxDetailLength = 500
 
 /** A refusal in the authority's own words (RFC 8555, section 6.7). */
 export class AcmeProblem extends Error {
@@ -34,7 +34,7 @@ export class AcmeProblem extends Error {
 /** Texts of an authority are shown to owners and logged, so they are shortened and lose control characters. */
 export function plain(text: string): string {
   const clean = text.replace(/[\p{C}\s]+/gu, ' ').trim()
-  return clean.length > highestDetailLength ? `${clean.slice(0, highestDetailLength)}…` : clean
+  return clean.length > maxDetailLength ? `${clean.slice(0, maxDetailLength)}…` : clean
 }
 
 /** Seconds or a date (RFC 9110, section 10.2.3). */

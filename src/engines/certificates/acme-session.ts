@@ -26,7 +26,7 @@ export type AcmeSession = {
 export type SessionOptions = { directoryUrl: string; key: AccountKey; transport: Transport; signal: AbortSignal }
 
 // Each badNonce error brings a fresh nonce, so a retry costs a round trip, while giving up costs the order.
-const mostNonceRetries = 12
+const maxNonceRetries = 12
 
 export function createSession({ directoryUrl, key, transport, signal }: SessionOptions): AcmeSession {
   let directory: Directory | null = null
@@ -60,7 +60,7 @@ export function createSession({ directoryUrl, key, transport, signal }: SessionO
     for (let retries = 0; ; retries++) {
       const reply = await send(url, 'POST', signRequest(key, { kid, nonce: await takeNonce(), url }, payload))
       const isBadNonce = reply.status === 400 && problemOf(reply).code === 'badNonce'
-      if (!isBadNonce || retries === mostNonceRetries) return accepted(reply)
+      if (!isBadNonce || retries === maxNonceRetries) return accepted(reply)
     }
   }
 

@@ -19,7 +19,7 @@ export type Transport = {
 
 // Authorities answer within seconds; a chain of certificates has some kilobytes.
 const defaultTimeoutMs = 30_000
-const highestBodyOctets = 256 * 1024
+const maxBodyOctets = 256 * 1024
 
 export function createTransport(caFile: string | null, timeoutMs = defaultTimeoutMs): Transport {
   // In addition to the default roots, because the file usually has only the root of a private authority.
@@ -48,7 +48,7 @@ export function createTransport(caFile: string | null, timeoutMs = defaultTimeou
         let octets = 0
         response.on('data', (chunk: Buffer) => {
           octets += chunk.length
-          if (octets > highestBodyOctets) sent.destroy(new Error('the answer is too long'))
+          if (octets > maxBodyOctets) sent.destroy(new Error('the answer is too long'))
           else chunks.push(chunk)
         })
         response.on('error', reject)

@@ -54,14 +54,14 @@ export const retryTable: RetryTable = {
 const jitter = 0.1
 
 // The longest limits of public authorities are for a week; what says more would leave a certificate to expire.
-const longestWaitMs = 8 * 24 * hourMs
+const maxWaitMs = 8 * 24 * hourMs
 
 /** When to retry after this many failures in a row, or at the authority's Retry-After if that is later. */
 export function nextAttemptAt(table: RetryTable, failure: IssueFailure, failures: number, now = new Date()): Date {
   const listedMs = table.delaysMs[Math.min(failures, table.delaysMs.length) - 1] ?? 0
-  const leastMs = failure.kind === 'refused' ? Math.max(listedMs, table.refusedMs) : listedMs
-  const atMs = now.getTime() + leastMs * (1 + jitter * Math.random())
-  return new Date(Math.min(Math.max(atMs, failure.retryAt?.getTime() ?? 0), now.getTime() + longestWaitMs))
+  const minMs = failure.kind === 'refused' ? Math.max(listedMs, table.refusedMs) : listedMs
+  const atMs = now.getTime() + minMs * (1 + jitter * Math.random())
+  return new Date(Math.min(Math.max(atMs, failure.retryAt?.getTime() ?? 0), now.getTime() + maxWaitMs))
 }
 
 const refusals = new Set([

@@ -8,8 +8,8 @@ const lifeBeforeRenewal = 2 / 3
 /** Never immediately, even if an authority backdates its certificates: that would be a loop of orders. */
 export function plannedRenewal(notBefore: Date, notAfter: Date, now = new Date()): Date {
   const plannedMs = notBefore.getTime() + (notAfter.getTime() - notBefore.getTime()) * lifeBeforeRenewal
-  const leastMs = now.getTime() + (notAfter.getTime() - now.getTime()) * (1 - lifeBeforeRenewal)
-  return new Date(Math.max(plannedMs, leastMs))
+  const minMs = now.getTime() + (notAfter.getTime() - now.getTime()) * (1 - lifeBeforeRenewal)
+  return new Date(Math.max(plannedMs, minMs))
 }
 
 /** A time in the suggested window: different per certificate, but stable each time the window is read. */

@@ -7,7 +7,7 @@ import type { EdgePlaces } from './places.ts'
 
 const connectTimeoutMs = 5_000
 // Whoever streams more has done its work, or never ends.
-const mostBytes = 10 * 1024 * 1024
+const maxBytes = 10 * 1024 * 1024
 
 /** No edge could be reached, or it ended the connection; the message is for the owner. */
 export class NoAnswer extends Error {}
@@ -73,10 +73,10 @@ export async function callProduction(
       let bytes = 0
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length
-        if (bytes > mostBytes) response.destroy()
+        if (bytes > maxBytes) response.destroy()
       })
       response.on('error', () => {})
-      response.on('close', () => resolve({ status: answered, ended: response.complete || bytes > mostBytes }))
+      response.on('close', () => resolve({ status: answered, ended: response.complete || bytes > maxBytes }))
     })
     sent.end()
   })

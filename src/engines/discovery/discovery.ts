@@ -25,12 +25,12 @@ export type DiscoveryOptions = {
   allowPrivate?: boolean
 }
 
-const highestMs = 15_000
+const maxMs = 15_000
 const transfer = { timeoutMs: 5_000, ...highest }
 // Of all accounts together in this process; an account has one.
-const highestAtOnce = 10
+const maxAtOnce = 10
 // Whoever names a nameserver must not have it asked without end.
-const highestPerAccount = 12
+const maxPerAccount = 12
 const perMs = 10 * 60_000
 // Names that are in no DNS (RFC 6761, RFC 2606).
 const reserved = new Set(['test', 'localhost', 'invalid', 'example', 'local'])
@@ -47,12 +47,12 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
     const nowMs = Date.now()
     for (const [account, times] of begun) if (times.at(-1)! < nowMs - perMs) begun.delete(account)
     const recent = (begun.get(accountId) ?? []).filter((atMs) => atMs > nowMs - perMs)
-    if (running.has(accountId) || running.size >= highestAtOnce) {
+    if (running.has(accountId) || running.size >= maxAtOnce) {
       throw new Fault('discovery_in_progress', undefined, { retryAfterSeconds: 5 })
     }
-    if (recent.length >= highestPerAccount) {
+    if (recent.length >= maxPerAccount) {
       const retryAfterSeconds = Math.ceil((recent[0]! + perMs - nowMs) / 1_000)
-      const detail = `An account can run ${highestPerAccount} discoveries in ten minutes.`
+      const detail = `An account can run ${maxPerAccount} discoveries in ten minutes.`
       throw new Fault('rate_limited', detail, { retryAfterSeconds })
     }
     begun.set(accountId, [...recent, nowMs])
@@ -81,7 +81,7 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
       const why = ours ? 'It is already delegated to our nameservers.' : 'None of its nameservers has a public address.'
       return nothing(hosts, why)
     }
-    const signal = AbortSignal.timeout(highestMs)
+    const signal = AbortSignal.timeout(maxMs)
     const answering = await thoseThatAnswer(found, signal)
     if (answering.servers.length === 0) return nothing(hosts, 'None of its nameservers answered.')
     const whole = await transferred(answering, signal)

@@ -12,12 +12,12 @@ export type Asked = { records: WholeRecord[]; questions: number; complete: boole
 type Type = keyof typeof typeNumbers
 type Question = { name: string; type: Type }
 
-const highestQuestions = 600
+const maxQuestions = 600
 /** Of all answers together, or of a transfer: a server may answer each question with thousands of records. */
-export const highest = { highestOctets: 4 * 1024 * 1024, highestRecords: 10_000 }
+export const highest = { maxOctets: 4 * 1024 * 1024, maxRecords: 10_000 }
 const askedAtOnce = 16
 // A server that does not answer so often in a row is left alone.
-const highestFailures = 4
+const maxFailures = 4
 
 const textOf = (rdata: Buffer): string => {
   let text = ''
@@ -89,7 +89,7 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
   function add(question: Question): void {
     const key = `${question.name} ${question.type}`
     if (known.has(key) || nameWithinZone(question.name, domain) === null) return
-    if (known.size >= highestQuestions) {
+    if (known.size >= maxQuestions) {
       unanswered = true
       return
     }
@@ -100,8 +100,8 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
   /** Of the first server that answers; null if none does. */
   async function ask({ name, type }: Question): Promise<WholeRecord[] | null> {
     for (const [index, { server }] of servers.entries()) {
-      if (failures[index]! >= highestFailures) continue
-      if (questions >= highestQuestions) return null
+      if (failures[index]! >= maxFailures) continue
+      if (questions >= maxQuestions) return null
       questions++
       const answer = await askServer(server, name, typeNumbers[type], signal)
       failures[index] = answer ? 0 : failures[index]! + 1
@@ -113,7 +113,7 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
   function take(record: WholeRecord): void {
     if (nameWithinZone(record.name, domain) === null) return
     octets += record.rdata.length
-    if (found.size >= highest.highestRecords || octets > highest.highestOctets) {
+    if (found.size >= highest.maxRecords || octets > highest.maxOctets) {
       unanswered = true
       queue.length = 0
       return
@@ -156,7 +156,7 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
     await drain()
     const records = [...withoutCovered(domain, [...found.values()], wildcards)]
     const wildcard = wildcards.map((record) => ({ ...record, name: `*.${domain}` }))
-    const all = [...records, ...wildcard].slice(0, highest.highestRecords)
+    const all = [...records, ...wildcard].slice(0, highest.maxRecords)
     return { records: all, questions, complete: !unanswered }
   } catch (error) {
     // The time is up: what was found so far is told.

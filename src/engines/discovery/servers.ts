@@ -21,9 +21,9 @@ export type ServersOptions = {
 }
 
 const dnsPort = 53
-const highestServers = 4
+const maxServers = 4
 // Zones are rarely many labels apart.
-const highestClimb = 8
+const maxClimb = 8
 const answerMs = 1_500
 const resendMs = 500
 
@@ -46,12 +46,12 @@ export async function findNameservers(domain: string, options: ServersOptions): 
   }
 
   const labels = domain.split('.')
-  for (let skip = 0; skip < Math.min(labels.length - 1, highestClimb); skip++) {
+  for (let skip = 0; skip < Math.min(labels.length - 1, maxClimb); skip++) {
     const zone = labels.slice(skip).join('.')
     try {
       const hosts = (await resolver.resolveNs(zone)).map((host) => host.toLowerCase()).sort()
       if (hosts.length === 0) continue
-      const foreign = hosts.filter((host) => !own.includes(host)).slice(0, highestServers)
+      const foreign = hosts.filter((host) => !own.includes(host)).slice(0, maxServers)
       const servers = await Promise.all(
         foreign.map(async (host) => (await addressesOf(host)).map((address) => ({ host, server: reach(address) }))),
       )

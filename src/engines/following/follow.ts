@@ -28,7 +28,7 @@ export type FollowOptions = {
 const concurrency = 4
 // What a SOA record says is kept to, within these bounds.
 const seconds = { refresh: [60, 3_600], retry: [60, 600] } as const
-const highestRecords = 1_000_000
+const maxRecords = 1_000_000
 // The job fails only for an unavailable database; those that were given up are queued again by the housekeeping.
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
@@ -86,7 +86,7 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
     if (soa.serial === followed.serial) return current(soa)
     const { recordsPerZone } = await recordsAllowed(db, followed.accountId)
     // SOA, NS and signatures are not taken over.
-    const highest = Math.min(highestRecords, 4 * recordsPerZone + 100)
+    const highest = Math.min(maxRecords, 4 * recordsPerZone + 100)
     const version = await transferZone(followed, highest, signal)
     if (typeof version === 'string') return failed(reasons[version], soa)
     const refused = await takeOver(followed, version, signal)

@@ -16,7 +16,7 @@ const answerMs = 3_000
 const resendMs = 1_000
 const transferMs = 60_000
 // As much as a zone file may have.
-const highestOctets = 16 * 1024 * 1024
+const maxOctets = 16 * 1024 * 1024
 
 /** Serial, refresh and retry are the first of the five numbers at the end. */
 export function readSoa({ rdata }: WholeRecord): Soa | null {
@@ -74,10 +74,10 @@ export async function linesOf(zone: string, records: readonly WholeRecord[]): Pr
 
 export async function transferZone(
   { name, server, key }: Followed,
-  highestRecords: number,
+  maxRecords: number,
   signal: AbortSignal,
 ): Promise<Version | Failure> {
-  const bounds: AxfrOptions = { timeoutMs: transferMs, highestOctets, highestRecords, key, signal }
+  const bounds: AxfrOptions = { timeoutMs: transferMs, maxOctets, maxRecords, key, signal }
   const records = await fetchZone(server, name, bounds)
   if (typeof records === 'string') return records
   const soa = readSoa(records[0]!)

@@ -15,13 +15,13 @@ export type Letter = {
 /** Where the reader can end mails of this kind; null where there are no settings. */
 export type Ways = { unsubscribe: string; settings: string } | null
 
-const mostCharacters = 300
+const maxCharacters = 300
 
 /** Text of others in one line: what would break it, or hide or turn round what stands beside it, is left out. */
 export function oneLine(text: string): string {
   const line = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
   const characters = [...line]
-  return characters.length > mostCharacters ? `${characters.slice(0, mostCharacters - 1).join('')}…` : line
+  return characters.length > maxCharacters ? `${characters.slice(0, maxCharacters - 1).join('')}…` : line
 }
 
 /** Every text of a letter goes through here, so no letter has to think of it. */

@@ -26,7 +26,7 @@ export type TransportOptions = {
 
 export type Transport = { send(message: Message, signal: AbortSignal): Promise<void> }
 
-const mostReason = 300
+const maxReason = 300
 
 export function createMailTransport(server: MailServer, options: TransportOptions = {}): Transport {
   const { timeoutMs = 60_000, graceMs = 5_000 } = options
@@ -97,7 +97,7 @@ function failureOf(error: SmtpError, hide: (text: string) => string): MailFailur
   const isRefused = (responseCode ?? 0) >= 500 && /^(RCPT|DATA)/.test(command)
   const isMalformed = code === 'EENVELOPE' && command === 'API'
   const who = responseCode === undefined ? 'the mail server cannot be used' : 'the mail server refused it'
-  return new MailFailure(`${who}: ${said}`.slice(0, mostReason), isRefused || isMalformed)
+  return new MailFailure(`${who}: ${said}`.slice(0, maxReason), isRefused || isMalformed)
 }
 
 function redaction(auth: MailServer['auth']): (text: string) => string {

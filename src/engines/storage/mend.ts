@@ -13,7 +13,7 @@ export type MendOptions = { db: Database; artifacts: Artifacts; log: Logger }
 // A build that does not bring a file back is not repeated more often.
 const askAgainMs = 24 * 3600_000
 // The newest of those that have the file; each is built until one brings it back.
-const mostDeployments = 5
+const maxDeployments = 5
 
 export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSignal): Promise<void> {
   const blobs = new Map<string, string[]>()
@@ -34,7 +34,7 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
     if (!blobs.has(hash)) return
     const known = owners.get(hash) ?? []
     // Ids grow with time.
-    owners.set(hash, [...new Set([...known, deploymentId])].sort().reverse().slice(0, mostDeployments))
+    owners.set(hash, [...new Set([...known, deploymentId])].sort().reverse().slice(0, maxDeployments))
   })
   for (const [hash, names] of blobs) for (const name of names) await repair(name, hash, owners.get(hash) ?? [])
 

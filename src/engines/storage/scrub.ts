@@ -7,7 +7,7 @@ import { blobName, type Encoding } from '../../platform/artifacts/blobs.ts'
 export const foldersPerRun = 2
 
 const bytesPerMs = 16_000
-const leastPauseMs = 2
+const minPauseMs = 2
 
 /** Goes on where the run before it ended. Returns how many files were read. */
 export async function scrub(artifacts: Artifacts, signal: AbortSignal, folders = foldersPerRun): Promise<number> {
@@ -22,7 +22,7 @@ export async function scrub(artifacts: Artifacts, signal: AbortSignal, folders =
       const isWhole = await artifacts.isWhole(hash!, encoding as Encoding | undefined)
       // Unless it was removed meanwhile.
       if (!isWhole && (await inventory.has(name))) await artifacts.report(name)
-      await sleep(Math.max(leastPauseMs, size / bytesPerMs))
+      await sleep(Math.max(minPauseMs, size / bytesPerMs))
     }
     await inventory.writeMark(((next + 1) % 256).toString(16))
   }

@@ -15,7 +15,7 @@ export type BlobSweep = {
 }
 
 // What is left after that many is removed by the next run.
-const mostRemoved = 200_000
+const maxRemoved = 200_000
 const pauseMs = 5
 
 /** Returns what was removed. */
@@ -35,7 +35,7 @@ export async function sweepBlobs(sweep: BlobSweep): Promise<{ files: number; byt
         removed.files += files
         removed.bytes += bytes
       })
-      if (!done || removed.files >= mostRemoved) return removed
+      if (!done || removed.files >= maxRemoved) return removed
       await sleep(pauseMs)
     }
   }

@@ -20,7 +20,7 @@ export type TreeSweep = {
 }
 
 const askedAtOnce = 500
-const mostRemoved = 10_000
+const maxRemoved = 10_000
 const removedAtOnce = 20
 // Deleted deployments lose their files at once, so leftovers are few. If more than that is unknown, the database is not
 // the one that these files belong to.
@@ -101,7 +101,7 @@ async function listGone(
   for await (const found of inBatches(folder)) {
     signal.throwIfAborted()
     all += found.length
-    for (const one of await unneeded(found)) if (++unknown <= mostRemoved) gone.push(one)
+    for (const one of await unneeded(found)) if (++unknown <= maxRemoved) gone.push(one)
   }
   if (unknown <= fewUnknown || unknown <= all / 2) return gone
   const figures = { folder: folder.name, unknown, of: all }

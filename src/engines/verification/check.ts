@@ -8,11 +8,11 @@ import { missingReason, undecidedReason, unreachableReason } from './reasons.ts'
 import { findTexts } from './texts.ts'
 
 // Answers of untrusted servers are stored and shown only up to these limits.
-const highestShown = 20
-const highestShownCharacters = 300
+const maxShown = 20
+const maxShownCharacters = 300
 
 export function shown(values: readonly string[]): string[] {
-  return values.slice(0, highestShown).map((value) => value.slice(0, highestShownCharacters))
+  return values.slice(0, maxShown).map((value) => value.slice(0, maxShownCharacters))
 }
 
 export function isOurSet(seen: readonly string[], ours: readonly string[]): boolean {

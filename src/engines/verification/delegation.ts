@@ -30,7 +30,7 @@ type Where =
 export type Cut = { owner: string | null; nameservers: string[]; exists: boolean }
 
 // A name of a hundred labels may have as many zones above it, but only an attacker makes one.
-const highestCuts = 12
+const maxCuts = 12
 
 export type ServerQuestion<T> = { name: string; type: Type; read(answer: Answer): T | Failure }
 
@@ -91,7 +91,7 @@ async function foreignServers(nameservers: string[], { lookups, ...our }: DnsAcc
 export async function findDelegation(host: string, dns: DnsAccess, bounds: Bounds): Promise<Delegation | Failure> {
   const above = host.slice(host.indexOf('.') + 1)
   let zone: Zone | Failure = await dns.lookups.zoneOf(above, bounds)
-  for (let cuts = 0; cuts < highestCuts; cuts++) {
+  for (let cuts = 0; cuts < maxCuts; cuts++) {
     if (typeof zone === 'string') return zone
     const { name, nameservers }: Zone = zone
     const servers = await foreignServers(nameservers, dns, bounds)

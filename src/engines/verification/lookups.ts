@@ -29,12 +29,12 @@ export type LookupOptions = {
   allowPrivate: boolean
 }
 
-const highestResolvers = 3
+const maxResolvers = 3
 // Enough to outvote one wrong and one unreachable server; top-level domains have up to thirteen.
-const highestServers = 5
-const highestAddresses = 2
+const maxServers = 5
+const maxAddresses = 2
 // Zones are rarely many labels apart; a name of a hundred labels must not cause a hundred queries.
-const highestClimb = 8
+const maxClimb = 8
 // The addresses of a pool of 26 names are 52 questions, too many for every check.
 const keepMs = 60_000
 
@@ -58,7 +58,7 @@ function someOf<T>(all: readonly T[], count: number): T[] {
 
 export function createLookups({ resolvers, allowPrivate }: LookupOptions): Lookups {
   const endpoints: Endpoint[] = (resolvers.length > 0 ? resolvers : getServers())
-    .slice(0, highestResolvers)
+    .slice(0, maxResolvers)
     .map(listenAddress)
 
   /** Tries the resolvers in turn until one answers. */
@@ -91,7 +91,7 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
       if (typeof found === 'string') continue
       // Addresses in the DNS are untrusted; they must not lead into the network of this server.
       const usable = found.filter((address) => allowPrivate || isPublicAddress(address))
-      if (usable.length > 0) return { name, addresses: someOf(usable, highestAddresses) }
+      if (usable.length > 0) return { name, addresses: someOf(usable, maxAddresses) }
     }
     return { name, addresses: [] }
   }
@@ -102,9 +102,9 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
     async zoneOf(name, bounds) {
       const labels = name.split('.')
       let failure: Failure = 'servfail'
-      for (let skip = 0; skip < labels.length && skip < highestClimb; skip++) {
+      for (let skip = 0; skip < labels.length && skip < maxClimb; skip++) {
         // The last try is the top-level domain, which every resolver knows.
-        const candidate = labels.slice(skip === highestClimb - 1 ? -1 : skip).join('.')
+        const candidate = labels.slice(skip === maxClimb - 1 ? -1 : skip).join('.')
         const answer = await resolve(candidate, 'SOA', bounds)
         if (typeof answer === 'string') {
           failure = answer
@@ -121,7 +121,7 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
       return failure
     },
     serversOf(nameservers, bounds) {
-      return Promise.all(someOf(nameservers, highestServers).map((name) => serverOf(name, bounds)))
+      return Promise.all(someOf(nameservers, maxServers).map((name) => serverOf(name, bounds)))
     },
     async allAddressesOf(names, bounds) {
       const key = names.join(' ')

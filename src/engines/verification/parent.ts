@@ -9,13 +9,13 @@ import { dsReason, undecidedReason, unreachableReason } from './reasons.ts'
 type Shown = { ds: string[]; ttl: number }
 
 // Answers of untrusted servers are stored and shown only up to this; a parent has one or two.
-const highestDs = 20
-const highestCharacters = 300
+const maxDs = 20
+const maxCharacters = 300
 
 function readDs(answer: Answer, host: string): Shown | 'lame' {
   if (!answer.authoritative) return 'lame'
-  const found = answer.answer.filter(({ type, name }) => type === 'DS' && name === host).slice(0, highestDs)
-  const ds = [...new Set(found.map(({ data }) => data.slice(0, highestCharacters)))].sort()
+  const found = answer.answer.filter(({ type, name }) => type === 'DS' && name === host).slice(0, maxDs)
+  const ds = [...new Set(found.map(({ data }) => data.slice(0, maxCharacters)))].sort()
   return { ds, ttl: Math.max(0, ...found.map(({ ttl }) => ttl ?? 0)) }
 }
 

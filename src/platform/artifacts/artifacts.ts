@@ -88,7 +88,7 @@ export type Inventory = {
 
 export type Artifacts = {
   /** Larger files are streamed to disk instead of buffered. */
-  readonly mostBufferedBytes: number
+  readonly maxBufferedBytes: number
   /** How many small files are best stored at once. */
   readonly storesAtOnce: number
   /** Whether all machines have the same store. */

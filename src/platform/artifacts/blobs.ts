@@ -51,9 +51,9 @@ const compressible = new Set(
   '.html .htm .css .js .mjs .cjs .json .map .svg .txt .xml .md .csv .ico .wasm .webmanifest .ttf .otf .eot'.split(' '),
 )
 // Below the first, compression saves no packet; above the second, it takes too much time and memory.
-const leastCompressedBytes = 860
+const minCompressedBytes = 860
 /** Larger files are streamed to disk instead of buffered, and have no compressed copies. */
-export const mostBufferedBytes = 10 << 20
+export const maxBufferedBytes = 10 << 20
 const smallBytes = 256 << 10
 
 const compressors = { br: promisify(brotliCompress), gzip: promisify(gzip) }
@@ -66,7 +66,7 @@ export function blobPath(name: string, encoding?: Encoding): string {
 }
 
 export function isCompressible(fileName: string, bytes: number): boolean {
-  return compressible.has(extname(fileName).toLowerCase()) && bytes >= leastCompressedBytes
+  return compressible.has(extname(fileName).toLowerCase()) && bytes >= minCompressedBytes
 }
 
 /** The compressed copies of a file; null if they are not worthwhile. */
@@ -86,7 +86,7 @@ export async function copiesOf(content: Buffer): Promise<Record<Encoding, Buffer
 }
 
 export function decompress(content: Buffer, encoding: Encoding): Promise<Buffer> {
-  return decompressors[encoding](content, { maxOutputLength: mostBufferedBytes + 1 })
+  return decompressors[encoding](content, { maxOutputLength: maxBufferedBytes + 1 })
 }
 
 /** Whether these are the bytes that the name stands for. Rejects if a compressed copy cannot be decompressed. */
@@ -221,7 +221,7 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
     pathOf,
     known,
     async store(name, size, content) {
-      if (size > mostBufferedBytes) return storeLarge(size, content)
+      if (size > maxBufferedBytes) return storeLarge(size, content)
       const chunks: Buffer[] = []
       for await (const chunk of content) chunks.push(chunk)
       return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))

@@ -7,7 +7,7 @@ import { syncFileSystems, syncPath, syncPaths, syncTree } from '../files/durable
 import { removeTree } from '../files/remove-tree.ts'
 import { randomLabel } from '../ids.ts'
 import type { Artifacts, Manifest } from './artifacts.ts'
-import { type Blobs, createBlobs, mostBufferedBytes, place } from './blobs.ts'
+import { type Blobs, createBlobs, maxBufferedBytes, place } from './blobs.ts'
 import { identityOf } from './known-files.ts'
 import { createLocalInventory, type Folders, foldersIn } from './local-inventory.ts'
 
@@ -103,7 +103,7 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
 
   return {
     ...offered,
-    mostBufferedBytes,
+    maxBufferedBytes,
     storesAtOnce,
     shared: false,
     folders,

@@ -13,7 +13,7 @@ const partOfFiles = 0.5
 // Where the system does not say.
 const usualFiles = 10_000
 
-export function mostConnections(): number {
+export function maxConnections(): number {
   try {
     const [, files] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
     return Math.floor(Number(files ?? usualFiles) * partOfFiles)
@@ -26,7 +26,7 @@ export function mostConnections(): number {
  * An address may hold as many as are still free. So one alone gets half of them, as all visitors behind one proxy do, of
  * two each gets a third, and some are always left for those who have none.
  */
-export function createConnectionShares(most = mostConnections()): ConnectionShares {
+export function createConnectionShares(most = maxConnections()): ConnectionShares {
   const held = new Map<string, number>()
   let open = 0
 

@@ -25,10 +25,10 @@ function statementName(text: string): string {
 }
 
 // Prisma has a parameter for each item of a list, so every length is another text: long lists are not prepared.
-const highestPreparedParameters = 50
+const maxPreparedParameters = 50
 
 function nameOfQuery({ sql, args }: { sql: string; args: unknown[] }): string {
-  return args.length > highestPreparedParameters ? '' : statementName(sql)
+  return args.length > maxPreparedParameters ? '' : statementName(sql)
 }
 
 const timestamptz = 1184

@@ -65,7 +65,7 @@ const connectMs = 3_000
 // A connection that is cut without a word looks like one on which nothing happens. So it tells itself something every
 // second, the way that everybody else tells it of changes, and is replaced when two of these did not arrive.
 const heartbeatMs = 1_000
-const highestMissed = 2
+const maxMissed = 2
 // A connection that is closed in order, but does not answer that.
 const goodbyeMs = 1_000
 
@@ -110,7 +110,7 @@ export async function listen(url: string, log: Logger, away = false): Promise<No
     }
     client = fresh
     const beat = setInterval(() => {
-      if (missed >= highestMissed) return lose()
+      if (missed >= maxMissed) return lose()
       missed++
       fresh.query(`NOTIFY ${heartbeat}`).catch(() => {})
     }, heartbeatMs)

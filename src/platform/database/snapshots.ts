@@ -31,7 +31,7 @@ export type SnapshotsOptions = {
   vault: Vault
   log: Logger
   registry?: Registry
-  largestBytes?: number
+  maxBytes?: number
   /** Another process writes what this one would. */
   readOnly?: boolean
   /** How long changes are gathered before they are written, and the least pause between two writings. */
@@ -43,7 +43,7 @@ type Head = { version: number; what: string; at: string }
 
 // Grows with every change of what rows look like.
 const version = 1
-const defaultLargestBytes = 1 << 30
+const defaultMaxBytes = 1 << 30
 const defaultGatherMs = 1_000
 const defaultPauseMs = 10_000
 // Writing takes at most a twentieth of the time, however large the tables are; half of it if a change must not wait.
@@ -51,7 +51,7 @@ const pausePerWriting = 20
 // Also written without a change, because of the age below.
 const rewriteMs = 60 * 60_000
 // A nameserver's zones expire after as long without contact to their primary (`expire` of the SOA).
-export const highestAgeMs = 7 * 24 * 60 * 60_000
+export const maxAgeMs = 7 * 24 * 60 * 60_000
 // What a process that was killed has left; the writing of another process takes less.
 const abandonedMs = 10 * 60_000
 
@@ -124,9 +124,9 @@ function openSnapshot(
   rows: () => Iterable<unknown>,
   { inUse, onWritten, onFailed }: Hooks,
 ): KeptSnapshot {
-  const { directory, vault, log, largestBytes = defaultLargestBytes, readOnly = false } = options
+  const { directory, vault, log, maxBytes = defaultMaxBytes, readOnly = false } = options
   const { gatherMs = defaultGatherMs, pauseMs = defaultPauseMs } = options
-  const file = { path: join(directory, what), vault, largestBytes }
+  const file = { path: join(directory, what), vault, maxBytes }
   // False at first: a part of the table, or an old one, must not replace a good file.
   let whole = false
   let dirtySinceMs: number | null = null
@@ -140,7 +140,7 @@ function openSnapshot(
 
   function accept(head: Head): void {
     if (head.version !== version || head.what !== what) throw new UnusableFile('it is of another version or table')
-    if (Date.now() - Date.parse(head.at) > highestAgeMs) throw new UnusableFile(`it is too old: ${head.at}`)
+    if (Date.now() - Date.parse(head.at) > maxAgeMs) throw new UnusableFile(`it is too old: ${head.at}`)
   }
 
   async function usable<T>(read: () => Promise<T>, otherwise: T): Promise<T> {

@@ -48,17 +48,17 @@ export class ByteReader {
     }
   }
 
-  /** The bytes before the delimiter `end`; undefined at the end of the stream. More than `mostBytes` is an error. */
-  async until(end: number, mostBytes: number): Promise<Buffer | undefined> {
+  /** The bytes before the delimiter `end`; undefined at the end of the stream. More than `maxBytes` is an error. */
+  async until(end: number, maxBytes: number): Promise<Buffer | undefined> {
     for (let from = 0; ; ) {
       const at = this.#held.indexOf(end, from)
-      if (at > mostBytes) throw new CutShort('A piece of the stream is too long.')
+      if (at > maxBytes) throw new CutShort('A piece of the stream is too long.')
       if (at >= 0) {
         const piece = this.#cut(at)
         this.#cut(1)
         return piece
       }
-      if (this.#held.length > mostBytes) throw new CutShort('A piece of the stream is too long.')
+      if (this.#held.length > maxBytes) throw new CutShort('A piece of the stream is too long.')
       from = this.#held.length
       const { done, value } = await this.#source.next()
       if (done && from === 0) return undefined

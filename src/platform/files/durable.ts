@@ -4,7 +4,7 @@ import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 // Above that, one syncfs is faster than an fsync for each, and holds no thread that reads files for visitors.
-const mostSingle = 24
+const maxSingle = 24
 const syncsAtOnce = 4
 
 /** Syncs a file or a directory. */
@@ -20,7 +20,7 @@ export async function syncPath(path: string): Promise<void> {
 /** Syncs all of these files and directories; `roots` are on the file systems that have them. */
 export async function syncPaths(paths: Iterable<string>, roots: string[]): Promise<void> {
   const different = [...new Set(paths)]
-  if (different.length > mostSingle && (await syncFileSystems(roots))) return
+  if (different.length > maxSingle && (await syncFileSystems(roots))) return
   await syncEach(different)
 }
 

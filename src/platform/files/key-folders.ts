@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 const prefix = 'berth-ssh-'
 // No fetch takes as long, whatever process has the number by then.
-const longestMs = 24 * 3600_000
+const maxMs = 24 * 3600_000
 
 /** Named after this process, so that others can tell whether it still runs. */
 export const makeKeyFolder = () => mkdtemp(join(tmpdir(), `${prefix}${process.pid}-`))
@@ -22,7 +22,7 @@ export async function sweepKeyFolders(): Promise<void> {
 }
 
 function mayBeUsed(pid: number, madeMs: number): boolean {
-  if (Date.now() - madeMs > longestMs) return false
+  if (Date.now() - madeMs > maxMs) return false
   // In a container the next process often has the number of the one before.
   if (pid === process.pid) return madeMs >= performance.timeOrigin
   try {

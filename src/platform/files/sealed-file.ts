@@ -10,9 +10,9 @@ import { placeOf, type Vault } from '../secrets/secrets.ts'
 /** The first octets. Another shape of rows is another version, so that no reader takes one for the other. */
 const magic = Buffer.from('berth-rows 1\n', 'latin1')
 const blockCharacters = 32 << 10
-const largestBlockBytes = 256 << 20
+const maxBlockBytes = 256 << 20
 
-export type SealedFile = { path: string; vault: Vault; largestBytes: number }
+export type SealedFile = { path: string; vault: Vault; maxBytes: number }
 
 export class UnusableFile extends Error {
   override name = 'UnusableFile'
@@ -20,7 +20,7 @@ export class UnusableFile extends Error {
 
 /** Replaces the file at once, or leaves it as it was. Returns its size. */
 export async function writeSealed(file: SealedFile, head: unknown, rows: Iterable<unknown>): Promise<number> {
-  const { path, vault, largestBytes } = file
+  const { path, vault, maxBytes } = file
   const id = randomUUID()
   const temporary = `${path}.${id}.new`
   const handle = await open(temporary, 'wx', 0o600)
@@ -28,7 +28,7 @@ export async function writeSealed(file: SealedFile, head: unknown, rows: Iterabl
   let size = 0
   async function put(octets: Buffer): Promise<void> {
     size += octets.length
-    if (size > largestBytes) throw new UnusableFile(`it would have more than ${largestBytes} bytes`)
+    if (size > maxBytes) throw new UnusableFile(`it would have more than ${maxBytes} bytes`)
     await handle.appendFile(octets)
   }
   async function putBlock(json: string): Promise<void> {
@@ -83,7 +83,7 @@ async function syncDirectory(path: string): Promise<void> {
 
 /** Null if there is no file. Throws UnusableFile unless it is whole, ours and accepted by `accept`, called first. */
 export async function readSealed<Head, Row>(
-  { path, vault, largestBytes }: SealedFile,
+  { path, vault, maxBytes }: SealedFile,
   accept: (head: Head) => void,
 ): Promise<{ head: Head; rows: Row[] } | null> {
   const handle = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
@@ -93,14 +93,14 @@ export async function readSealed<Head, Row>(
   if (!handle) return null
   try {
     const { size } = await handle.stat()
-    if (size > largestBytes) throw new UnusableFile(`it has more than ${largestBytes} bytes`)
+    if (size > maxBytes) throw new UnusableFile(`it has more than ${maxBytes} bytes`)
     const first = await take(handle, Math.min(size, magic.length))
     if (!first.equals(magic)) throw new UnusableFile('it is of another program or version')
     let id: string | null = null
     let index = 0
     async function takeBlock(): Promise<unknown> {
       const length = (await take(handle!, 4)).readUInt32BE()
-      if (length > Math.min(size, largestBlockBytes)) throw new UnusableFile('a block is larger than the file')
+      if (length > Math.min(size, maxBlockBytes)) throw new UnusableFile('a block is larger than the file')
       const [file, place, content] = JSON.parse(
         openBlock(vault, await take(handle!, length), placeOf.snapshot(basename(path))),
       )

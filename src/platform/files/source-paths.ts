@@ -1,8 +1,8 @@
 // Paths of files that somebody sends to be built: plain names below one root, none of which git or a site could misread.
 import { createPauses } from '../pauses.ts'
 
-const longestPathBytes = 1024
-const longestNameBytes = 255
+const maxPathBytes = 1024
+const maxNameBytes = 255
 const deepest = 64
 
 /** Code points that some file systems leave out of names: with them `.git` can be spelt in many ways. */
@@ -29,15 +29,14 @@ export function refusalOfPath(path: string): string | null {
   if (!isAscii && !path.isWellFormed()) return 'is not UTF-8'
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   if (!isAscii && /[\x00-\x1f\x7f]/.test(path)) return 'has a control character'
-  if ((isAscii ? path.length : Buffer.byteLength(path)) > longestPathBytes)
-    return `is longer than ${longestPathBytes} bytes`
+  if ((isAscii ? path.length : Buffer.byteLength(path)) > maxPathBytes) return `is longer than ${maxPathBytes} bytes`
   if (path.startsWith('/')) return 'is absolute'
   const parts = path.split('/')
   if (parts.length > deepest) return `is more than ${deepest} folders deep`
   for (const part of parts) {
     if (part === '' || part === '.' || part === '..') return 'has an empty, `.` or `..` segment'
     const bytes = isAscii ? part.length : Buffer.byteLength(part)
-    if (bytes > longestNameBytes) return `has a name longer than ${longestNameBytes} bytes`
+    if (bytes > maxNameBytes) return `has a name longer than ${maxNameBytes} bytes`
   }
   return (isAscii ? dotGit.test(path) : parts.some(isInGit)) ? 'is inside a .git folder, which is never uploaded' : null
 }

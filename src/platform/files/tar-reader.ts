@@ -15,15 +15,15 @@ export type ArchiveEntry = {
 }
 
 const blockBytes = 512
-const longestHeader = 64 << 10
+const maxHeaderLength = 64 << 10
 /** No system has longer names, with what ends them. */
-const longestName = 4096
+const maxNameLength = 4096
 // Of all files together: programs write a few for each. Packed they are nothing, but each takes time.
-const mostAttributes = 1_000_000
+const maxAttributes = 1_000_000
 // Of one file, in all of its headers: they are read without a pause.
 const maxAttributesPerFile = 1_000
 // Folders, and headers that tell the names of files: three or four for each file that a deployment may have.
-const mostOthers = 200_000
+const maxOthers = 200_000
 const kinds: Record<string, ArchiveEntry['kind'] | undefined> = {
   '\0': 'file',
   '0': 'file',
@@ -43,7 +43,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 const nameTooLong = () => new BadArchive('An entry in the archive has a name that is too long.')
 
 function decode(bytes: Buffer): string {
-  if (bytes.length > longestName) throw nameTooLong()
+  if (bytes.length > maxNameLength) throw nameTooLong()
   try {
     return utf8.decode(bytes)
   } catch {
@@ -117,7 +117,7 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
   let attributes = 0
   let ofFile = 0
   const count = () => {
-    if (++attributes > mostAttributes) throw new BadArchive('The files in the archive have too many attributes.')
+    if (++attributes > maxAttributes) throw new BadArchive('The files in the archive have too many attributes.')
     if (++ofFile > maxAttributesPerFile) {
       throw new BadArchive(`A file in the archive has more than ${maxAttributesPerFile} attributes.`)
     }
@@ -132,12 +132,12 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
     if (block.every((byte) => byte === 0)) return
     checkSum(block)
     const flag = String.fromCharCode(block[156]!)
-    if ('5xgLK'.includes(flag) && ++others > mostOthers) {
+    if ('5xgLK'.includes(flag) && ++others > maxOthers) {
       throw new BadArchive('The archive has too many folders, or headers without a file.')
     }
     const ownSize = number(block, 124, 12)
     if ('xgLK'.includes(flag)) {
-      if (ownSize > ('LK'.includes(flag) ? longestName : longestHeader)) throw nameTooLong()
+      if (ownSize > ('LK'.includes(flag) ? maxNameLength : maxHeaderLength)) throw nameTooLong()
       const bytes = await reader.take(ownSize)
       await reader.take(tarPadding(ownSize).length)
       if (flag === 'x') pax = paxOf(bytes, count)

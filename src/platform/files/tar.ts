@@ -18,10 +18,10 @@ const blockBytes = 512
 const flags = { file: '0', link: '2', directory: '5', pax: 'x' } as const
 const kinds = { '0': 'file', '2': 'link', '5': 'directory' } as const
 // What the fields of a header hold; more goes into a pax header.
-const longestName = 100
-const largestSize = 8 ** 11 - 1
+const maxNameLength = 100
+const maxSize = 8 ** 11 - 1
 // PATH_MAX of Linux, for the path and the target of a link.
-const longestPax = 2 * 4096 + 128
+const maxPaxLength = 2 * 4096 + 128
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Two empty blocks. */
@@ -36,9 +36,9 @@ export function tarHeader(entry: TarEntry): Buffer {
   const size = entry.kind === 'file' ? entry.size : 0
   const target = entry.kind === 'link' ? entry.target : ''
   const records: string[] = []
-  if (Buffer.byteLength(entry.path) > longestName) records.push(paxRecord('path', entry.path))
-  if (Buffer.byteLength(target) > longestName) records.push(paxRecord('linkpath', target))
-  if (size > largestSize) records.push(paxRecord('size', String(size)))
+  if (Buffer.byteLength(entry.path) > maxNameLength) records.push(paxRecord('path', entry.path))
+  if (Buffer.byteLength(target) > maxNameLength) records.push(paxRecord('linkpath', target))
+  if (size > maxSize) records.push(paxRecord('size', String(size)))
   const mode = entry.kind === 'link' ? 0o777 : entry.mode
   const block = header({ name: entry.path, mode, size, flag: flags[entry.kind], target })
   if (records.length === 0) return block
@@ -61,14 +61,14 @@ function header({ name, mode, size, flag, target }: Fields): Buffer {
   const block = Buffer.alloc(blockBytes)
   const octal = (value: number, at: number, digits: number) =>
     block.write(value.toString(8).padStart(digits, '0'), at, digits, 'latin1')
-  Buffer.from(name).copy(block, 0, 0, longestName)
+  Buffer.from(name).copy(block, 0, 0, maxNameLength)
   octal(mode, 100, 7)
   octal(0, 108, 7)
   octal(0, 116, 7)
-  octal(size > largestSize ? 0 : size, 124, 11)
+  octal(size > maxSize ? 0 : size, 124, 11)
   octal(Math.floor(Date.now() / 1000), 136, 11)
   block.write(flag, 156, 'latin1')
-  Buffer.from(target).copy(block, 157, 0, longestName)
+  Buffer.from(target).copy(block, 157, 0, maxNameLength)
   block.write('ustar\x0000', 257, 'latin1')
   octal(sumOf(block), 148, 6)
   block.write('\0 ', 154, 'latin1')
@@ -95,7 +95,7 @@ export async function* readTar(reader: ByteReader): AsyncGenerator<ReadEntry> {
     let head = first
     if (field(first, 156, 1) === flags.pax) {
       const { size } = parse(first)
-      if (size > longestPax) throw new BadArchive('An entry of the archive has a name that is too long.')
+      if (size > maxPaxLength) throw new BadArchive('An entry of the archive has a name that is too long.')
       const text = await reader.take(size)
       const padding = await reader.take(tarPadding(size).length)
       block = await reader.take(blockBytes)
@@ -115,7 +115,7 @@ function entryOf(block: Buffer, pax: Map<string, string>): TarEntry {
   if (kind === 'file') return { kind, path, mode, size }
   if (kind === undefined || size !== 0) throw new BadArchive(`${path} is of a kind that no backup has.`)
   if (kind === 'directory') return { kind, path, mode }
-  const target = pax.get('linkpath') ?? field(block, 157, longestName)
+  const target = pax.get('linkpath') ?? field(block, 157, maxNameLength)
   if (target === '' || target.includes('\0')) throw new BadArchive(`${path} is a link to nowhere.`)
   return { kind, path, target }
 }
@@ -129,7 +129,7 @@ function parse(block: Buffer): { name: string; mode: number; size: number } {
   if (field(block, 257, 5) !== 'ustar' || number(148, 6) !== sumOf(block)) {
     throw new BadArchive('The archive is damaged.')
   }
-  return { name: field(block, 0, longestName), mode: number(100, 7) & 0o777, size: number(124, 11) }
+  return { name: field(block, 0, maxNameLength), mode: number(100, 7) & 0o777, size: number(124, 11) }
 }
 
 function field(block: Buffer, at: number, bytes: number): string {

@@ -11,8 +11,8 @@ export const maxAtOnce = 128 << 10
 const pieceBytes = 64 << 10
 // Lists in what is in the body itself are taken apart; whatever lies deeper is parsed with what it lies in.
 const deepest = 3
-const mostDeepBytes = 256 << 10
-const mostParts = 200_000
+const maxDeepBytes = 256 << 10
+const maxParts = 200_000
 // No operation takes as many, and no lockfile has them; 100,000 keys of one object cost 100 ms in one go.
 const maxFields = 10_000
 const bytesPerLook = 16 << 10
@@ -61,7 +61,7 @@ async function outlineOf(raw: Buffer, pauses: Pauses): Promise<Outline> {
       if (depth <= deepest) {
         outline.at.push(at)
         outline.depth.push(depth)
-        if (outline.at.length > mostParts) throw tooLong(`The body has more than ${mostParts} parts.`)
+        if (outline.at.length > maxParts) throw tooLong(`The body has more than ${maxParts} parts.`)
       }
       if (byte === closeList || byte === closeObject) depth--
     }
@@ -116,7 +116,7 @@ export async function parseInPieces(raw: Buffer, parse: ParsePiece): Promise<unk
     const isPlain = first !== openList && first !== openObject
     if (to - from <= pieceBytes || level >= deepest || isPlain) {
       // Nothing that an operation takes is like that, and to parse it at once would take long.
-      if (to - from > mostDeepBytes && !isPlain) throw tooLong('The body has a large array nested in other arrays.')
+      if (to - from > maxDeepBytes && !isPlain) throw tooLong('The body has a large array nested in other arrays.')
       return piece(from, to, pointer)
     }
     while (at[mark]! < from) mark++

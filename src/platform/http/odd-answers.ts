@@ -2,13 +2,13 @@
 import type { ClientRequest } from 'node:http'
 
 // Some hints are usual. Each is read by itself: a server that sends nothing else would keep the whole process busy.
-const mostEarly = 20
+const maxEarly = 20
 
 /** Ends a request with an error after too many answers before the real one (1xx). */
 export function boundEarlyAnswers(request: ClientRequest): void {
   let early = 0
   request.on('information', () => {
-    if (++early > mostEarly) request.destroy(new Error(`more than ${mostEarly} answers came before the real one`))
+    if (++early > maxEarly) request.destroy(new Error(`more than ${maxEarly} answers came before the real one`))
   })
 }
 

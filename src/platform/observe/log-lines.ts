@@ -1,10 +1,10 @@
 // Lines that programs print, as a log keeps them: without a terminal's escapes and without secrets, cut at a length.
 
-export const longestLine = 8_000
+export const maxLineLength = 8_000
 // Shorter values would mask large parts of a log, and are not real secrets.
-const leastSecretLength = 4
+const minSecretLength = 4
 // Characters of a line that are compared with secrets. Only lines and secrets made for each other need more.
-const mostCompared = 20 * longestLine
+const maxCompared = 20 * maxLineLength
 
 // Not Node's stripVTControlCharacters: it looks for the end of each `ESC ]` through the whole line, which a program can
 // make of nothing else.
@@ -52,9 +52,9 @@ export function createLineCleaner(secrets: readonly string[]): (text: string) =>
 function createMask(secrets: readonly string[]): (line: string) => string {
   const parts = secrets.flatMap((secret) => [secret, ...secret.split('\n')]).map((part) => part.trim())
   // The begin of a longer one is enough: what follows it is cut.
-  const begins = parts.filter(({ length }) => length >= leastSecretLength).map((part) => part.slice(0, longestLine))
+  const begins = parts.filter(({ length }) => length >= minSecretLength).map((part) => part.slice(0, maxLineLength))
   const sorted = [...new Set(begins)].sort((a, b) => (a < b ? -1 : 1))
-  const heads = new Set(sorted.map((part) => part.slice(0, leastSecretLength)))
+  const heads = new Set(sorted.map((part) => part.slice(0, minSecretLength)))
   /** By index, the longest other one that it begins with; -1 if there is none. */
   const shorter: number[] = []
   for (let i = 0; i < sorted.length; i++) {
@@ -80,22 +80,22 @@ function createMask(secrets: readonly string[]): (line: string) => string {
 
   return (line) => {
     // Where a secret begins before the cut, so much of it can be seen.
-    const seen = line.slice(0, 2 * longestLine)
+    const seen = line.slice(0, 2 * maxLineLength)
     let masked = ''
     let done = 0
     let compared = 0
-    for (let i = 0; i < Math.min(seen.length, longestLine) && heads.size > 0; i++) {
-      if (!heads.has(seen.slice(i, i + leastSecretLength))) continue
+    for (let i = 0; i < Math.min(seen.length, maxLineLength) && heads.size > 0; i++) {
+      if (!heads.has(seen.slice(i, i + minSecretLength))) continue
       const found = findIn(seen.slice(i))
       compared += found.compared
-      const isTooMuch = compared > mostCompared
+      const isTooMuch = compared > maxCompared
       if (found.length === 0 && !isTooMuch) continue
       // One that overlaps the one before is hidden with it.
       if (i >= done) masked += `${seen.slice(done, i)}***`
       if (isTooMuch) return masked
       done = Math.max(done, i + found.length)
     }
-    return `${masked}${seen.slice(done, longestLine)}${line.length > longestLine ? '…' : ''}`
+    return `${masked}${seen.slice(done, maxLineLength)}${line.length > maxLineLength ? '…' : ''}`
   }
 }
 

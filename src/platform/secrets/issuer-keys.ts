@@ -64,14 +64,14 @@ export function idOf({ claims, signed }: ReadToken): string {
 }
 
 const leewaySeconds = 60
-const longestSeconds = 24 * 3600
+const maxSeconds = 24 * 3600
 
 function checkTimes({ exp, iat, nbf }: Claims): void {
   const now = Date.now() / 1000
   if (exp <= now - leewaySeconds) throw refuse('The token has expired.')
   const early = [iat, nbf].some((time) => typeof time === 'number' && time > now + leewaySeconds)
   if (early || (nbf !== undefined && typeof nbf !== 'number')) throw refuse('The token is not valid yet.')
-  if (exp > now + longestSeconds) throw refuse('The token is valid for more than a day.')
+  if (exp > now + maxSeconds) throw refuse('The token is valid for more than a day.')
 }
 
 export type IssuerRules = { production: boolean }
@@ -94,7 +94,7 @@ export function issuerRefusal(
 }
 
 const timeoutMs = 5_000
-const mostBytes = 256 * 1024
+const maxBytes = 256 * 1024
 
 async function getJson(url: string, rules: IssuerRules, reach: Reach): Promise<Record<string, unknown>> {
   const refusal = issuerRefusal(url, rules, reach)
@@ -113,7 +113,7 @@ async function getJson(url: string, rules: IssuerRules, reach: Reach): Promise<R
         response.setEncoding('utf8')
         response.on('data', (chunk: string) => {
           body += chunk
-          if (body.length > mostBytes) sent.destroy(new Error(`the response of ${url} is too large`))
+          if (body.length > maxBytes) sent.destroy(new Error(`the response of ${url} is too large`))
         })
         response.on('end', () => resolve(body))
         response.on('error', reject)
@@ -129,9 +129,9 @@ type Jwk = JsonWebKey & { kid?: string; use?: string; alg?: string }
 
 // Whoever is trusted chooses the keys, and everybody waits while a signature is checked: with the longest numbers that
 // OpenSSL takes, 50 ms for each key.
-const mostTried = 10
-const longestModulus = 8192
-const highestExponent = 2n ** 32n
+const maxTried = 10
+const maxModulusLength = 8192
+const maxExponent = 2n ** 32n
 
 const keptMs = 10 * 60_000
 // A key that is not known may be a new one; whoever invents names of keys has them asked for no more often.
@@ -176,7 +176,7 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
     try {
       const publicKey = createPublicKey({ key, format: 'jwk' })
       const { modulusLength: long = 2048, publicExponent = 0n } = publicKey.asymmetricKeyDetails ?? {}
-      if (long < 2048 || long > longestModulus || publicExponent > highestExponent) return false
+      if (long < 2048 || long > maxModulusLength || publicExponent > maxExponent) return false
       return verify('sha256', Buffer.from(signed), { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
     } catch {
       return false
@@ -192,7 +192,7 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
       if (refusal) throw refuse(`The issuer ${iss} ${refusal}. Choose another issuer for the project.`)
       let keys = (await keysOf(iss, keptMs)).filter(fits(token))
       if (keys.length === 0) keys = (await keysOf(iss, againMs)).filter(fits(token))
-      if (!keys.slice(0, mostTried).some((key) => isSignedBy(key, token)))
+      if (!keys.slice(0, maxTried).some((key) => isSignedBy(key, token)))
         throw refuse('The token is not signed by its issuer.')
       return token.claims
     },

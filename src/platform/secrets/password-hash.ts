@@ -10,9 +10,9 @@ const saltBytes = 16
 const hashBytes = 32
 
 // Half of the processors, and half of the threads that Node has for everything: the API goes on during a flood.
-const mostAtOnce = Math.max(1, Math.min(2, Math.floor(availableParallelism() / 2)))
+const maxAtOnce = Math.max(1, Math.min(2, Math.floor(availableParallelism() / 2)))
 // Some seconds of work. Whoever comes later is told so, instead of waiting for nothing.
-const mostWaiting = 32
+const maxWaiting = 32
 
 type Kind = 'argon2id' | 'scrypt'
 type Parameters = Record<string, number>
@@ -88,8 +88,8 @@ export type PasswordHasher = {
 }
 
 export function createPasswordHasher({
-  atOnce = mostAtOnce,
-  waiting = mostWaiting,
+  atOnce = maxAtOnce,
+  waiting = maxWaiting,
   use = preferred,
 } = {}): PasswordHasher {
   const pass = createGate(atOnce, waiting)

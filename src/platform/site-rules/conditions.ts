@@ -4,10 +4,10 @@ import type { Captures } from './patterns.ts'
 /** A value that begins with a colon stands for any, under that name. */
 export type Parameter = { name: string; value: string }
 
-const mostAccepted = 20
+const maxAccepted = 20
 // Of one choice. A weight comes first, and tags have at most eight parts in practice.
-const mostWeights = 4
-const mostSubtags = 8
+const maxWeights = 4
+const maxSubtags = 8
 
 /** `id=7` or `id=:id`; null for anything else. */
 export function parseParameter(text: string): Parameter | null {
@@ -63,8 +63,8 @@ export function languagesOf(condition: string): string[] | null {
 export function preferredOf(accepted = ''): string {
   let best = ''
   let highest = 0
-  for (const choice of accepted.split(',', mostAccepted)) {
-    const [language = '', ...parameters] = choice.split(';', mostWeights)
+  for (const choice of accepted.split(',', maxAccepted)) {
+    const [language = '', ...parameters] = choice.split(';', maxWeights)
     const weight = parameters.map((text) => /^\s*q=([01](?:\.\d{0,3})?)\s*$/i.exec(text)?.[1]).find(Boolean)
     const quality = weight === undefined ? 1 : Number(weight)
     if (quality <= highest) continue
@@ -76,7 +76,7 @@ export function preferredOf(accepted = ''): string {
 
 /** Whether a choice is one of the languages, or a kind of it: `en` stands for `en-GB` too. */
 export function isPreferred(languages: ReadonlySet<string>, choice: string): boolean {
-  let kind = choice.split('-', mostSubtags).join('-')
+  let kind = choice.split('-', maxSubtags).join('-')
   for (;;) {
     if (languages.has(kind)) return true
     const end = kind.lastIndexOf('-')

@@ -36,10 +36,10 @@ const refused = new Set([
   'transfer-encoding',
   'upgrade',
 ])
-const mostHeaders = 1_000
-const longestValue = 4_096
+const maxHeaders = 1_000
+const maxValueLength = 4_096
 // All of them are compared with what a visitor sends.
-const mostPasswords = 1_000
+const maxPasswords = 1_000
 
 export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: ParseNote[] } {
   const blocks: HeaderBlock[] = []
@@ -66,18 +66,18 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
     // A value begins with no blank: else a line of blanks could be read in as many ways as it has.
     const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+)\s*:\s*([\x21-\x7e][\x20-\x7e\t]*)$/.exec(line) ?? []
     if (name === undefined || value === undefined) note('a header line is a name, a colon and a printable value')
-    else if (value.length > longestValue) note(`a header value has at most ${longestValue} characters`)
+    else if (value.length > maxValueLength) note(`a header value has at most ${maxValueLength} characters`)
     else if (refused.has(name.toLowerCase())) note(`${name} cannot be set by a site`)
     else if (!block) note(`${name} stands below no path`)
-    else if (++count > mostHeaders) {
-      if (count === mostHeaders + 1 || protects) note(`only the first ${mostHeaders} headers are sent`)
+    else if (++count > maxHeaders) {
+      if (count === maxHeaders + 1 || protects) note(`only the first ${maxHeaders} headers are sent`)
     } else if (protects) {
       const pairs = value.split(/\s+/).filter(Boolean)
       passwords += pairs.length
       if (!pairs.every((pair) => /^[^:]+:.+$/.test(pair)))
         note('Basic-Auth is followed by name:password, once or several times')
-      else if (passwords > mostPasswords) {
-        note(`a site has at most ${mostPasswords} passwords`)
+      else if (passwords > maxPasswords) {
+        note(`a site has at most ${maxPasswords} passwords`)
         block.credentials ??= [nobodys]
       } else block.credentials = [...(block.credentials ?? []), ...pairs.map(hashOf)]
     } else block.headers.push([name.toLowerCase(), value])

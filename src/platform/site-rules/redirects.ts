@@ -38,7 +38,7 @@ export type RedirectRule = {
 export type ParseNote = { line: number; text: string; protects?: true }
 
 /** Longer files of rules are not followed: the process that reads them serves other sites too. */
-export const longestRules = 256 << 10
+export const maxRulesLength = 256 << 10
 
 export type Redirected =
   | { kind: 'redirect'; location: string; status: RedirectStatus; forced: boolean }
@@ -47,14 +47,14 @@ export type Redirected =
 
 const statuses = new Set([301, 302, 303, 307, 308, 200, 404])
 const isExternal = (to: string) => /^https?:\/\/[^/\s]/i.test(to)
-const mostRules = 1_000
+const maxRules = 1_000
 // Each of them may be filled with the whole path of a visitor.
-const mostPlaceholders = 20
+const maxPlaceholders = 20
 // Both are looked at for each request, and sent to every edge.
-const mostParameters = 20
-const mostLanguages = 200
+const maxParameters = 20
+const maxLanguages = 200
 // Rules that match and lead nowhere else, before a request is given up on.
-const mostLoops = 10
+const maxLoops = 10
 const placeholder = /:([A-Za-z]\w*)/g
 
 /** An invalid line is skipped and noted: one typo must not take a site down. */
@@ -65,8 +65,8 @@ export function parseRedirects(text: string): { rules: RedirectRule[]; notes: Pa
     // Whatever is in it: with a `$` that a lone `\r` keeps away, every `#` before that would be tried to the end.
     const content = raw.replace(/(^|\s)#.*/s, '').trim()
     if (content === '') continue
-    if (rules.length === mostRules) {
-      notes.push({ line: index + 1, text: `only the first ${mostRules} rules are followed` })
+    if (rules.length === maxRules) {
+      notes.push({ line: index + 1, text: `only the first ${maxRules} rules are followed` })
       break
     }
     const read = parseLine(content.split(/\s+/))
@@ -79,7 +79,7 @@ export function parseRedirects(text: string): { rules: RedirectRule[]; notes: Pa
 function parseLine([from, ...rest]: string[]): RedirectRule | string {
   const at = rest.findIndex(isTarget)
   const query: Parameter[] = []
-  if (at > mostParameters) return `a rule has at most ${mostParameters} query parameters`
+  if (at > maxParameters) return `a rule has at most ${maxParameters} query parameters`
   for (const text of at < 0 ? [] : rest.slice(0, at)) {
     const parameter = parseParameter(text)
     if (!parameter) return `${text} is neither a path nor a URL nor a query parameter`
@@ -90,8 +90,8 @@ function parseLine([from, ...rest]: string[]): RedirectRule | string {
   const pattern = parsePattern(from!)
   if (!pattern) return `${from} is not a path with placeholders as whole segments and a * only at its end`
   const to = rest[at]!
-  if ((to.match(placeholder)?.length ?? 0) > mostPlaceholders) {
-    return `a target has at most ${mostPlaceholders} placeholders`
+  if ((to.match(placeholder)?.length ?? 0) > maxPlaceholders) {
+    return `a target has at most ${maxPlaceholders} placeholders`
   }
   const hasStatus = rest[at + 1] !== undefined && !rest[at + 1]!.includes('=')
   const status = hasStatus ? rest[at + 1]! : '301'
@@ -110,7 +110,7 @@ function parseLine([from, ...rest]: string[]): RedirectRule | string {
     const more = languagesOf(condition)
     if (!more) return `the condition ${condition} is not supported, so the rule is left out`
     for (const language of more) languages.add(language)
-    if (languages.size > mostLanguages) return `a rule has at most ${mostLanguages} languages`
+    if (languages.size > maxLanguages) return `a rule has at most ${maxLanguages} languages`
   }
   if (languages.size > 0) rule.languages = languages
   return rule
@@ -180,7 +180,7 @@ export function applyRedirects(
     // A redirect to the requested path itself would be an endless loop; one that takes parameters away ends.
     const itself = withoutSlash(location.replace(/[?#].*$/, '')) === withoutSlash(encodePath(path))
     if (itself && (!rule.query || location.includes('?'))) {
-      if (++loops === mostLoops) return null
+      if (++loops === maxLoops) return null
       continue
     }
     return { kind: 'redirect', location, status, forced }

@@ -30,8 +30,8 @@ export type WorkersOptions = {
 
 type Place = { number: number; process: WorkerProcess; startedMs: number; failures: number; retry?: NodeJS.Timeout }
 
-const shortestPauseMs = 1_000
-const longestPauseMs = 30_000
+const minPauseMs = 1_000
+const maxPauseMs = 30_000
 // One that lived as long is started again at once.
 const steadyMs = 60_000
 // One that is not heard for so long hangs, and connections that it has would hang with it.
@@ -65,7 +65,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
 
   function startAgain(place: Place, how: string): void {
     place.failures = performance.now() - place.startedMs > steadyMs ? 0 : place.failures + 1
-    const pauseMs = place.failures === 0 ? 0 : Math.min(longestPauseMs, shortestPauseMs * 2 ** (place.failures - 1))
+    const pauseMs = place.failures === 0 ? 0 : Math.min(maxPauseMs, minPauseMs * 2 ** (place.failures - 1))
     const told = { worker: place.number + 1, workerPid: place.process.pid, how, pauseMs }
     log.error(told, 'a worker process ended unasked and is started again')
     place.retry = setTimeout(() => fill(place, begin(place.number)), pauseMs)

@@ -12,8 +12,8 @@ export type EgressProxy = { close(): Promise<void> }
 const MAX_CONNECTIONS = 256
 const CONNECT_TIMEOUT_MS = 30_000
 const partBytes = 64 << 10
-const mostFree = 64
-const mostWaiting = 64
+const maxFree = 64
+const maxWaiting = 64
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -78,7 +78,7 @@ export async function openEgress(
         isPaused = false
         to.resume()
       })
-      isPaused = !goesOn || waiting >= mostWaiting
+      isPaused = !goesOn || waiting >= maxWaiting
       return !isPaused
     }
 
@@ -157,7 +157,7 @@ const free: Uint8Array[] = []
 const takeMemory = () => free.pop() ?? Buffer.allocUnsafeSlow(partBytes)
 
 function giveMemory(memory: Uint8Array): void {
-  if (free.length < mostFree) free.push(memory)
+  if (free.length < maxFree) free.push(memory)
 }
 
 function refuse(socket: Duplex, { status, text }: Refusal): void {

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 // Of the time of this process, which everybody shares, one stream gets a twentieth: then the command waits.
 const restFactor = 20
 const sliceMs = 5
-const longestRestMs = 2_000
+const maxRestMs = 2_000
 
 export function hear(stream: Readable, listener: (chunk: Buffer) => void): void {
   let workedMs = 0
@@ -14,7 +14,7 @@ export function hear(stream: Readable, listener: (chunk: Buffer) => void): void 
     workedMs += performance.now() - startedMs
     if (workedMs < sliceMs) return
     stream.pause()
-    setTimeout(() => stream.resume(), Math.min(workedMs * restFactor, longestRestMs))
+    setTimeout(() => stream.resume(), Math.min(workedMs * restFactor, maxRestMs))
     workedMs = 0
   })
 }

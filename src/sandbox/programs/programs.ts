@@ -33,7 +33,7 @@ export type ProgramsOptions = {
   /** Only this process and others of the same installation write to it. */
   directory: string
   /** Highest total size of those that are not pinned. */
-  mostMb: number
+  maxMb: number
   /** One that was used since may still be mounted by another process, so it stays. */
   keepMs: number
   /** Default: what npm of this machine is set to. */
@@ -49,7 +49,7 @@ const pinMark = '.pinned'
 /** Whether it names one version, and nothing that npm would take for an address. */
 export const isExactVersion = (text: string) => exactVersion.test(text)
 
-export function openPrograms({ directory, mostMb, keepMs, registry }: ProgramsOptions): Programs {
+export function openPrograms({ directory, maxMb, keepMs, registry }: ProgramsOptions): Programs {
   const opening = new Map<string, Promise<MountedProgram>>()
 
   async function find(program: Program, name: string): Promise<MountedProgram> {
@@ -116,11 +116,11 @@ export function openPrograms({ directory, mostMb, keepMs, registry }: ProgramsOp
     found.sort((a, b) => a.usedMs - b.usedMs)
     let kb = found.reduce((sum, one) => sum + one.kb, 0)
     for (const one of found) {
-      if (kb < mostMb * 1024 || one.usedMs >= beforeMs) break
+      if (kb < maxMb * 1024 || one.usedMs >= beforeMs) break
       await clear(one.place)
       kb -= one.kb
     }
-    if (kb < mostMb * 1024) return
+    if (kb < maxMb * 1024) return
     throw new ProgramUnavailable(
       `There is no room for ${wanted.package} ${wanted.version}: too many versions are in use. Try again later.`,
     )

@@ -7,7 +7,7 @@ import type { Actor } from '../identity/index.ts'
 import { noteStored } from './statements.ts'
 
 const defaultMonths = 12
-const mostMonths = 36
+const maxMonths = 36
 const minuteMs = 60_000
 
 /** Months since year 0, in UTC. */
@@ -23,7 +23,7 @@ export async function readMonths(
   const end = monthAt(to === undefined ? Date.now() : readTime('to', to) - 1) + 1
   const start = from === undefined ? end - defaultMonths : monthAt(readTime('from', from))
   if (start >= end) refuseTime('from', 'must be before `to`')
-  if (end - start > mostMonths) refuseTime('from', `is more than ${mostMonths} months before \`to\``)
+  if (end - start > maxMonths) refuseTime('from', `is more than ${maxMonths} months before \`to\``)
   const month = { gte: startOf(start), lt: startOf(end) }
   const [builds, stored] = await Promise.all([
     db.buildTime.findMany({ where: { accountId, month } }),

@@ -12,7 +12,7 @@ const headPath = 'head.json'
 const endPath = 'end.json'
 const format = 1
 // An archive lists its tables and its incomplete deployments in these; nothing else in them grows.
-const mostJsonBytes = 16 << 20
+const maxJsonBytes = 16 << 20
 const blockBytes = 256 << 10
 
 const Head = Type.Object({
@@ -121,7 +121,7 @@ export async function openArchive(file: string, keyFor: (head: Head) => Buffer):
   }
 
   async function whole(size: number): Promise<Buffer> {
-    if (size > mostJsonBytes) throw new BadArchive('The archive is damaged.')
+    if (size > maxJsonBytes) throw new BadArchive('The archive is damaged.')
     const text = await reader.take(size).catch(explain)
     await reader.take(tarPadding(size).length).catch(explain)
     return text

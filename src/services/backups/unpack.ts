@@ -13,7 +13,7 @@ type FileEntry = Extract<Unpacked, { kind: 'file' }>
 const blob = /^artifacts\/files\/[0-9a-f]{2}\/([0-9a-f]{64})(?:\.(br|gzip))?$/
 const manifest = /^artifacts\/manifests\/(dpl_[0-9a-z]{24})\.json$/
 const server = /^artifacts\/servers\/(dpl_[0-9a-z]{24})((?:\/.*)?)$/s
-const mostManifestBytes = 64 << 20
+const maxManifestBytes = 64 << 20
 
 /** The edge opens what a manifest names, so it may name nothing but blobs. */
 const StoredFile = Type.Object({
@@ -47,7 +47,7 @@ export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: U
   }
 
   async function writeManifest(entry: FileEntry, deploymentId: string): Promise<void> {
-    if (entry.size > mostManifestBytes) throw unknown(entry)
+    if (entry.size > maxManifestBytes) throw unknown(entry)
     const chunks: Buffer[] = []
     for await (const chunk of entry.content) chunks.push(chunk)
     const manifest = parseJson(Buffer.concat(chunks))

@@ -15,7 +15,7 @@ import { endOrder, leaveOrder } from './orders.ts'
 export type Purpose = 'deployments' | 'api'
 
 /** Deployments named on one certificate, with their branches, newest first: a development machine that has more does not open them all. */
-const highestLabels = 200
+const maxLabels = 200
 
 export function platformJob(purpose: Purpose): ManagedCertificate['job'] {
   return { key: `platform ${purpose}`, payload: { platform: purpose } }
@@ -42,7 +42,7 @@ async function labelledHosts(db: Db, domain: string): Promise<string[]> {
     where: { state: 'READY' },
     select: { label: true, branchLabel: true },
     orderBy: { id: 'desc' },
-    take: highestLabels,
+    take: maxLabels,
   })
   const branches = deployments.flatMap(({ branchLabel }) => branchLabel ?? [])
   const labels = [...projects, ...deployments].map(({ label }) => label)

@@ -4,7 +4,7 @@ import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 import { inBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { type FieldError, invalidField } from '../../platform/errors.ts'
-import { invalidFields, mostFieldErrors } from '../../platform/fields.ts'
+import { invalidFields, maxFieldErrors } from '../../platform/fields.ts'
 import { faultsOfPaths } from '../../platform/files/source-paths.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import type { CreateDeployment } from '../../schemas/deployments.ts'
@@ -55,7 +55,7 @@ export async function checkFiles(source: Static<typeof DeploymentSource>): Promi
     errors.push({ in: 'body', pointer: `#/source/files/${pointer}`, code, detail })
   const { files } = source
   const paths = files.map(({ path }) => path)
-  for (const { index, why, repeated } of await faultsOfPaths(paths, mostFieldErrors)) {
+  for (const { index, why, repeated } of await faultsOfPaths(paths, maxFieldErrors)) {
     refuse(`${index}/path`, repeated ? 'repeated' : 'bad_format', why)
   }
   const sizes = new Map<string, number>()
@@ -67,7 +67,7 @@ export async function checkFiles(source: Static<typeof DeploymentSource>): Promi
     sizes.set(sha256, size)
     return { path, sha256, size, mode: plain ?? 0 }
   })
-  if (errors.length > 0) throw invalidFields(errors.slice(0, mostFieldErrors))
+  if (errors.length > 0) throw invalidFields(errors.slice(0, maxFieldErrors))
   return checked
 }
 
@@ -235,7 +235,7 @@ function refuseOtherSizes(files: readonly UploadedFile[], known: ReadonlyMap<str
     const detail = `must be ${right} for this content`
     return [{ in: 'body', pointer: `#/source/files/${index}/size`, code: 'wrong', detail }]
   })
-  if (errors.length > 0) throw invalidFields(errors.slice(0, mostFieldErrors))
+  if (errors.length > 0) throw invalidFields(errors.slice(0, maxFieldErrors))
 }
 
 async function sayWaiting(db: Db, deploymentId: string, count: number): Promise<void> {

@@ -57,7 +57,7 @@ function pageFrom(found: Listed[], page: PageRequest, isWithin: (id: string) => 
 const lateMs = 10 * 60_000
 // How many events that were shown before are passed over at once, and by one request.
 const passedAtOnce = 1_000
-const mostPassed = 20_000
+const maxPassed = 20_000
 
 /**
  * In rounds: all pages of one show what was there at its first. The next round shows what was not, also if its id is
@@ -73,7 +73,7 @@ async function listOldest(page: PageRequest, read: Read, look: () => Promise<See
   const found: Listed[] = []
   let after = above
   let isEnd = false
-  for (let passed = 0; found.length < wanted && !isEnd && passed < mostPassed; ) {
+  for (let passed = 0; found.length < wanted && !isEnd && passed < maxPassed; ) {
     const limit = passed === 0 ? wanted : passedAtOnce
     const rows = await read(after, limit, { before, now })
     found.push(...rows.filter(({ fresh }) => fresh))

@@ -41,7 +41,7 @@ const beatTimeoutMs = 3_000
 // As long as a request waits for a connection to the database.
 const defaultPatienceMs = 3_000
 const forgetMs = 60_000
-const mostForgotten = 5_000
+const maxForgotten = 5_000
 const highest = 2 ** 31 - 1
 
 export const newMemberId = () => randomLabel(16)
@@ -96,8 +96,8 @@ export async function openLimits(
 
   const forget = () =>
     inBatches(closing.signal, async () => {
-      const [{ count } = { count: 0 }] = await forgetPast(db, { limit: mostForgotten })
-      return { count, more: count === mostForgotten }
+      const [{ count } = { count: 0 }] = await forgetPast(db, { limit: maxForgotten })
+      return { count, more: count === maxForgotten }
     })
 
   const slices = createSlices({ db, id, patienceMs, lose })

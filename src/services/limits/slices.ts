@@ -31,9 +31,9 @@ export type Slices = {
 type Waiting = { ask: Ask; apply(taken: Taken | null): void; done(): void }
 
 // A notification has up to 8,000 bytes, and a key with its figures some 80.
-const mostInBatch = 64
+const maxInBatch = 64
 // Above it keys are counted by each process alone: whoever comes with ever new addresses gets no more of the database.
-const mostWaiting = 1_000
+const maxWaiting = 1_000
 type SlicesDeps = {
   db: Database
   id: string
@@ -73,7 +73,7 @@ export function createSlices({ db, id: member, patienceMs, lose }: SlicesDeps) {
   async function work(): Promise<void> {
     running = true
     while (waiting.size > 0) {
-      const batch = [...waiting].slice(0, mostInBatch)
+      const batch = [...waiting].slice(0, maxInBatch)
       for (const [key] of batch) waiting.delete(key)
       await takeBatch(batch.map(([, one]) => one))
     }
@@ -82,7 +82,7 @@ export function createSlices({ db, id: member, patienceMs, lose }: SlicesDeps) {
 
   return {
     take(ask: Ask, apply: (taken: Taken | null) => void): Promise<void> {
-      if (waiting.size >= mostWaiting || waiting.has(ask.key)) {
+      if (waiting.size >= maxWaiting || waiting.has(ask.key)) {
         apply(null)
         return Promise.resolve()
       }

@@ -12,7 +12,7 @@ export type MailKey = Pick<Mail, 'recipient' | 'about'>
 const hourMs = 60 * 60_000
 
 /** Of one kind, to one person. What is more is told in the last of them, as a number. */
-export const mostPerHour = 10
+export const maxPerHour = 10
 
 /** What is older than this is no news any more. */
 export const worthTellingMs = 24 * hourMs
@@ -64,9 +64,9 @@ async function placeOf(db: Db, recipient: string, kind: MailKind): Promise<Date 
   const recent = await db.mail.findMany({
     where: { recipient, kind, dueAt: { gt: new Date(now.getTime() - hourMs) } },
     orderBy: { dueAt: 'desc' },
-    take: mostPerHour,
+    take: maxPerHour,
   })
-  if (recent.length < mostPerHour) return now
+  if (recent.length < maxPerHour) return now
   for (const { about } of recent.filter(({ state, begunAt }) => state === 'WAITING' && begunAt === null)) {
     // Who begins to send it at this moment reads the number after this, or this finds that it has begun.
     const where = { recipient, about, state: 'WAITING', begunAt: null }

@@ -9,8 +9,8 @@ import { queueSending } from './outbox.ts'
 
 const hourMs = 60 * 60_000
 /** So that nobody sends mails to strangers: what is more is dropped. The link of an invitation can be handed over instead. */
-const mostPerAccount = { count: 20, withinMs: hourMs }
-const mostPerAddress = { count: 3, withinMs: 24 * hourMs }
+const maxPerAccount = { count: 20, withinMs: hourMs }
+const maxPerAddress = { count: 3, withinMs: 24 * hourMs }
 
 export const addressKinds = ['invitation', 'address'] as const
 export type AddressKind = (typeof addressKinds)[number]
@@ -39,10 +39,10 @@ async function refusalOf(db: Db, accountId: string, recipient: string): Promise<
     const dueAt = { gt: new Date(Date.now() - withinMs) }
     return db.mail.count({ where: { ...whose, kind: { in: [...addressKinds] }, state: { not: 'DROPPED' }, dueAt } })
   }
-  if ((await mailed({ accountId }, mostPerAccount)) >= mostPerAccount.count) {
+  if ((await mailed({ accountId }, maxPerAccount)) >= maxPerAccount.count) {
     return 'the account sent too many within an hour'
   }
-  const isTooMany = (await mailed({ recipient }, mostPerAddress)) >= mostPerAddress.count
+  const isTooMany = (await mailed({ recipient }, maxPerAddress)) >= maxPerAddress.count
   return isTooMany ? 'the address got too many within a day' : null
 }
 

@@ -92,12 +92,12 @@ export async function deleteInvitation(db: Db, actor: Actor, { id, precondition 
   })
 }
 
-const mostShown = 20
+const maxShown = 20
 
 /** What the person is invited to, by any account; only the owner of an address is told. */
 export async function invitationsTo(db: Db, { email, emailProvedAt }: User) {
   if (!emailProvedAt) return []
-  const query = { include: { account: true }, orderBy: { id: 'asc' }, take: mostShown } as const
+  const query = { include: { account: true }, orderBy: { id: 'asc' }, take: maxShown } as const
   const found = await db.invitation.findMany({ where: { email, ...open() }, ...query })
   return found.map(({ id, account, role, expiresAt }) => ({
     id,

@@ -12,9 +12,9 @@ export const idleMs = 7 * dayMs
 const lifeMs = 30 * dayMs
 // How exactly the last use is known: one write a minute at most.
 const seenMs = 60_000
-const mostUserAgent = 300
+const maxUserAgent = 300
 // As many as the list shows: whoever signs in again and again makes no rows without end, and none that nobody can end.
-const mostSessions = 100
+const maxSessions = 100
 
 export type SignInMethod = 'link' | 'passkey' | 'password' | 'oidc'
 export type SignIn = { userId: string; method: SignInMethod; userAgent: string; address: string }
@@ -40,7 +40,7 @@ export async function openSession(db: Db, signIn: SignIn): Promise<{ secret: str
     const session = await db.session.create({
       data: {
         ...signIn,
-        userAgent: signIn.userAgent.slice(0, mostUserAgent),
+        userAgent: signIn.userAgent.slice(0, maxUserAgent),
         id: newId('ses'),
         hash: Uint8Array.from(hashToken(secret)),
         createdAt: now,
@@ -67,7 +67,7 @@ export async function openSession(db: Db, signIn: SignIn): Promise<{ secret: str
 
 async function endOldest(db: Db, userId: string): Promise<void> {
   const newestFirst = { where: { userId }, orderBy: { id: 'desc' }, select: { id: true } } as const
-  const beyond = await db.session.findFirst({ ...newestFirst, skip: mostSessions })
+  const beyond = await db.session.findFirst({ ...newestFirst, skip: maxSessions })
   if (beyond) await db.session.deleteMany({ where: { userId, id: { lte: beyond.id } } })
 }
 
@@ -95,7 +95,7 @@ export async function holdSession(db: Db, { id, userId }: Pick<Session, 'id' | '
 
 /** The live sessions of a person, newest first. */
 export async function listSessions(db: Db, userId: string): Promise<Session[]> {
-  return db.session.findMany({ where: { userId, ...live(new Date()) }, orderBy: { id: 'desc' }, take: mostSessions })
+  return db.session.findMany({ where: { userId, ...live(new Date()) }, orderBy: { id: 'desc' }, take: maxSessions })
 }
 
 /** Ends a session of the person; the tokens of its console go with it, on every replica. */

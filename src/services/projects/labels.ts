@@ -7,14 +7,14 @@ import { randomLabel } from '../../platform/ids.ts'
 import { countIdleLabels } from './statements.ts'
 import { wellKnownLabels } from './well-known-labels.ts'
 
-const highestOctets = 63
+const maxOctets = 63
 const deploymentSuffix = 9
 const productionSuffix = 4
 const branchSuffix = 8
 const tries = 5
 // Labels outlive their projects. An account that made and deleted projects over and over could keep every good name
 // from all others; beyond this many, its new projects get labels with a suffix.
-const highestIdle = 100
+const maxIdle = 100
 
 /** Whether no project gets the label: the platform uses its host, or it looks as if it did. */
 export function isReserved(urls: Urls, label: string): boolean {
@@ -23,7 +23,7 @@ export function isReserved(urls: Urls, label: string): boolean {
 
 /** A name may have 79 characters, which the DNS does not allow in a label. */
 function withSuffix(name: string, length: number): string {
-  const start = name.slice(0, highestOctets - 1 - length).replace(/-$/, '')
+  const start = name.slice(0, maxOctets - 1 - length).replace(/-$/, '')
   return `${start}-${randomLabel(length)}`
 }
 
@@ -46,9 +46,9 @@ export async function* productionLabels(db: Db, accountId: string, name: string)
     take: tries,
   })
   for (const label of held) yield label.name
-  if (name.length <= highestOctets && !resemblesBranch(name)) {
-    const [counted] = await countIdleLabels(db, { accountId, most: highestIdle })
-    if (counted!.idle < highestIdle) yield name
+  if (name.length <= maxOctets && !resemblesBranch(name)) {
+    const [counted] = await countIdleLabels(db, { accountId, most: maxIdle })
+    if (counted!.idle < maxIdle) yield name
   }
   for (let attempt = 0; attempt < tries; attempt++) yield withSuffix(name, productionSuffix)
 }
@@ -63,9 +63,9 @@ export function* branchLabels(projectLabel: string, ref: string): Generator<stri
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '')
   const label = `${projectLabel}-git-${plain}`
-  if (plain === ref && label.length <= highestOctets) yield label
+  if (plain === ref && label.length <= maxOctets) yield label
   const end = hash('sha256', `${projectLabel} ${ref}`).slice(0, branchSuffix)
-  const start = label.slice(0, highestOctets - 1 - branchSuffix).replace(/-$/, '')
+  const start = label.slice(0, maxOctets - 1 - branchSuffix).replace(/-$/, '')
   yield `${start}-${end}`
   // Only what was named to match a hash gets here.
   for (let attempt = 0; attempt < tries; attempt++) yield withSuffix(label, deploymentSuffix)

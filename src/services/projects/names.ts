@@ -19,7 +19,7 @@ export async function formerlyNamed(db: Db, accountId: string, key: string): Pro
 }
 
 // Each rename costs a name; what was called otherwise longer ago is forgotten.
-const mostFormer = 20
+const maxFormer = 20
 
 export const takenName = (name: string, by = name) =>
   new Fault(
@@ -40,6 +40,6 @@ export async function refuseTakenName(db: Db, { id, accountId }: Pick<Project, '
 export async function renaming(db: Db, project: Project, name: string | undefined) {
   if (name === undefined || name === project.name) return {}
   await refuseTakenName(db, project, name)
-  const formerNames = [...project.formerNames.filter((former) => former !== name), project.name].slice(-mostFormer)
+  const formerNames = [...project.formerNames.filter((former) => former !== name), project.name].slice(-maxFormer)
   return { name, formerNames }
 }

@@ -47,7 +47,7 @@ function fits({ parts, folder }: Pattern, names: readonly string[]): boolean {
 }
 
 // How often a part of a pattern is compared with a name: some ten milliseconds.
-const mostComparisons = 500_000
+const maxComparisons = 500_000
 
 /**
  * Whether one of the files is watched: by the last pattern that fits it, which says no if it begins with `!`. A file that
@@ -57,7 +57,7 @@ export function watchesAny(patterns: readonly string[], files: readonly string[]
   const known = patterns.map(read)
   const paths = files.map((file) => file.split('/'))
   const count = (lists: readonly (readonly unknown[])[]) => lists.reduce((sum, { length }) => sum + length, 0)
-  if (count(known.map(({ parts }) => parts)) * count(paths) > mostComparisons) return true
+  if (count(known.map(({ parts }) => parts)) * count(paths) > maxComparisons) return true
   const others = known.every(({ negated }) => negated)
   return paths.some((names) => {
     const last = known.findLast((pattern) => fits(pattern, names))
@@ -66,10 +66,10 @@ export function watchesAny(patterns: readonly string[], files: readonly string[]
 }
 
 // Hosts leave out commits of a large push: GitHub all but the first 2,048, and earlier all but 20; Gitea all but 5.
-const mostCommits = 20
-const mostFilesOfCommit = 300
+const maxCommits = 20
+const maxFilesOfCommit = 300
 // A push that changes more is built, and nobody's list is looked through for long.
-const mostCharacters = 50_000
+const maxCharacters = 50_000
 
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string')
@@ -81,7 +81,7 @@ function filesOf(commit: unknown): string[] | null {
   if (added == null && modified == null && removed == null) return null
   if (!lists.every(isTexts)) return null
   const files = lists.flat()
-  return files.length < mostFilesOfCommit ? files : null
+  return files.length < maxFilesOfCommit ? files : null
 }
 
 /** The files that a push changes, after `before`; null where it does not tell of all of them. */
@@ -90,7 +90,7 @@ export function changesOf(push: Static<typeof Push>): { before: string; files: s
   if (typeof before !== 'string' || !/^[0-9a-f]{40,64}$/.test(before) || /^0+$/.test(before)) return null
   if (forced === true || created === true || !Array.isArray(commits)) return null
   const total = push.total_commits_count ?? push.total_commits
-  if (typeof total === 'number' ? total !== commits.length : commits.length >= mostCommits) return null
+  if (typeof total === 'number' ? total !== commits.length : commits.length >= maxCommits) return null
   const files: string[] = []
   for (const commit of commits) {
     const found = filesOf(commit)
@@ -98,6 +98,6 @@ export function changesOf(push: Static<typeof Push>): { before: string; files: s
     files.push(...found)
   }
   // A commit that changes nothing is made to have something built.
-  if (files.length === 0 || files.reduce((sum, { length }) => sum + length, 0) > mostCharacters) return null
+  if (files.length === 0 || files.reduce((sum, { length }) => sum + length, 0) > maxCharacters) return null
   return { before, files: [...new Set(files)] }
 }

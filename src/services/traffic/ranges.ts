@@ -23,11 +23,7 @@ const seconds: Record<TrafficStep, number> = { minute: 60, hour: 3_600, day: 86_
 const defaultBuckets: Record<TrafficStep, number> = { minute: 60, hour: 24, day: 30 }
 
 /** `from` is taken back to the start of its step, `to` on to the end of its step, and steps are those of UTC. */
-export function rangeOf(
-  { from, to, step = 'hour' }: RangeQuery,
-  mostBuckets: number,
-  nowMs = Date.now(),
-): TrafficRange {
+export function rangeOf({ from, to, step = 'hour' }: RangeQuery, maxBuckets: number, nowMs = Date.now()): TrafficRange {
   const stepMs = seconds[step] * 1000
   const toMs = Math.ceil((to === undefined ? nowMs + 1 : readTime('to', to)) / stepMs) * stepMs
   const fromMs =
@@ -35,10 +31,10 @@ export function rangeOf(
   const isReversed = from !== undefined && to !== undefined && Date.parse(from) >= Date.parse(to)
   if (isReversed || fromMs >= toMs) refuseTime('from', 'must be before `to`')
   const count = (toMs - fromMs) / stepMs
-  if (count > mostBuckets) {
+  if (count > maxBuckets) {
     refuseTime(
       'from',
-      `is ${count} steps before \`to\`, more than ${mostBuckets}; request a shorter range or a longer step`,
+      `is ${count} steps before \`to\`, more than ${maxBuckets}; request a shorter range or a longer step`,
     )
   }
   const rollups = step === 'minute' ? 'minute' : 'hour'

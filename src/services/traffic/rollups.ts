@@ -19,7 +19,7 @@ export type RollupsOptions = {
   tallies: Pick<Tallies, 'take'>
   log: Logger
   /** How many rows are kept at most while they cannot be written. */
-  mostRows?: number
+  maxRows?: number
   now?(): number
 }
 
@@ -30,7 +30,7 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const rowsInAPart = 1_000
 // Some 8 MB.
-const defaultMostRows = 20_000
+const defaultMaxRows = 20_000
 const closeMs = 5_000
 
 const sinceHour = (ms: number) => ms - (ms % hourMs)
@@ -40,7 +40,7 @@ export const startDnsRollups = (options: RollupsOptions) => startRollups(addDnsT
 
 function startRollups(
   add: typeof addTraffic | typeof addDnsTraffic,
-  { db, tallies, log, mostRows = defaultMostRows, now = Date.now }: RollupsOptions,
+  { db, tallies, log, maxRows = defaultMaxRows, now = Date.now }: RollupsOptions,
 ): Rollups {
   const source = randomLabel(20)
   let pending: Part[] = []
@@ -60,7 +60,7 @@ function startRollups(
 
   /** Minutes that wait are summed up by the hour; if those are too many as well, the oldest are lost. */
   function bound(): void {
-    if (size() <= mostRows) return
+    if (size() <= maxRows) return
     const waiting = pending
     // What was sent may have arrived, so it stays as it is.
     pending = waiting.filter(({ seq }) => seq !== null)
@@ -70,7 +70,7 @@ function startRollups(
     )
     for (const [atMs, parts] of hours) keep(sumUp(parts.flatMap(({ rows }) => rows)), atMs, ['hour'])
     let lost = 0
-    while (size() > mostRows && pending.length > 1) {
+    while (size() > maxRows && pending.length > 1) {
       const [oldest] = pending.splice(pending[0]!.seq === null ? 0 : 1, 1)
       lost += oldest!.rows.length
     }

@@ -11,11 +11,11 @@ import { type RangeQuery, rangeOf, type TrafficRange } from './ranges.ts'
 import { readDnsTraffic, readTraffic, readTrafficHosts, readTrafficOfProjects } from './statements.ts'
 
 /** Two days by minutes, 120 days by hours. */
-const mostBuckets = 2_880
+const maxBuckets = 2_880
 /** A week by hours, of every project. */
-const mostBucketsOfEach = 168
-const mostProjects = 1_000
-const mostHosts = 20
+const maxBucketsOfEach = 168
+const maxProjects = 1_000
+const maxHosts = 20
 
 type Counts = number[]
 
@@ -75,13 +75,13 @@ export async function readProjectTraffic(
   key: string,
   query: RangeQuery & { host?: string },
 ): Promise<Static<typeof ProjectTraffic>> {
-  const range = rangeOf(query, mostBuckets)
+  const range = rangeOf(query, maxBuckets)
   const { id: projectId } = await findProject(db, actor, key)
   const { seconds, ...within } = selection(range)
   const host = query.host === undefined ? null : hostOf(query.host)
   const [rows, hosts] = await Promise.all([
     readTraffic(db, { projectId, host, seconds, ...within }),
-    readTrafficHosts(db, { projectId, ...within, limit: mostHosts }),
+    readTrafficHosts(db, { projectId, ...within, limit: maxHosts }),
   ])
   const buckets = bucketsOf(rows, edgeColumns, range)
   return {
@@ -101,9 +101,9 @@ export async function readAccountTraffic(
   { accountId, projectIds }: Actor,
   query: RangeQuery,
 ): Promise<Static<typeof AccountTraffic>> {
-  const range = rangeOf(query, mostBucketsOfEach)
+  const range = rangeOf(query, maxBucketsOfEach)
   const owner = { accountId, projectIds }
-  const rows = await readTrafficOfProjects(db, { ...owner, ...selection(range), limit: mostProjects })
+  const rows = await readTrafficOfProjects(db, { ...owner, ...selection(range), limit: maxProjects })
   const projects = rows.map(({ project, requests, bytes, series }) => ({
     project,
     requests: Number(requests),
@@ -127,7 +127,7 @@ export async function readZoneTraffic(
   path: string,
   query: RangeQuery,
 ): Promise<Static<typeof DnsTraffic>> {
-  const range = rangeOf(query, mostBuckets)
+  const range = rangeOf(query, maxBuckets)
   const { id: domainId } = await findZone(db, actor, path)
   const buckets = bucketsOf(await readDnsTraffic(db, { domainId, ...selection(range) }), dnsColumns, range)
   return {

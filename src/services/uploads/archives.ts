@@ -25,24 +25,24 @@ const link = 0o120000
 // Of its headers; the files themselves are bounded by the quota.
 const overheadBytes = 64 << 20
 
-async function* bounded(chunks: AsyncIterable<Buffer>, mostBytes: number, refusal: () => Fault) {
+async function* bounded(chunks: AsyncIterable<Buffer>, maxBytes: number, refusal: () => Fault) {
   let bytes = 0
   for await (const chunk of chunks) {
     bytes += chunk.length
-    if (bytes > mostBytes) throw refusal()
+    if (bytes > maxBytes) throw refusal()
     yield chunk
   }
 }
 
 /** As many bytes an archive can have whose files have so many. */
-const mostPackedBytes = (fileBytes: number) => fileBytes + overheadBytes
+const maxPackedBytes = (fileBytes: number) => fileBytes + overheadBytes
 
 const tooLarge = (fileBytes: number) =>
-  new Fault('body_too_large', `The archive is larger than ${mostPackedBytes(fileBytes)} bytes.`)
+  new Fault('body_too_large', `The archive is larger than ${maxPackedBytes(fileBytes)} bytes.`)
 
 /** Before a byte of it is read; 0 where the length is unknown. */
 export function refuseLarge(length: number, fileBytes: number): void {
-  if (length > mostPackedBytes(fileBytes)) throw tooLarge(fileBytes)
+  if (length > maxPackedBytes(fileBytes)) throw tooLarge(fileBytes)
 }
 
 /** Writes the body to the file; refuses more than files of so many bytes need, and than the disk has room for. */
@@ -53,7 +53,7 @@ export async function spool(
   room: Pick<Hold, 'take'>,
 ): Promise<void> {
   async function* taken() {
-    for await (const chunk of bounded(body, mostPackedBytes(fileBytes), () => tooLarge(fileBytes))) {
+    for await (const chunk of bounded(body, maxPackedBytes(fileBytes), () => tooLarge(fileBytes))) {
       await room.take(chunk.length)
       yield chunk
     }
@@ -74,14 +74,14 @@ async function isGzip(path: string): Promise<boolean> {
 /** Calls `each` for every file and link; its content has to be read from the reader within. */
 async function walk(
   path: string,
-  mostBytes: number,
+  maxBytes: number,
   each: (entry: ArchiveEntry, content: AsyncIterable<Buffer>) => Promise<void>,
 ): Promise<void> {
   const packed = createReadStream(path, { highWaterMark: 1 << 18 })
   const bytes = (await isGzip(path)) ? packed.pipe(createGunzip()) : packed
   // However small it is packed: also names, folders and what else comes without a file take time to read.
-  const tooMany = () => badArchive(`The archive is larger than ${mostBytes} bytes.`)
-  const reader = new ByteReader(bounded(bytes, mostBytes, tooMany))
+  const tooMany = () => badArchive(`The archive is larger than ${maxBytes} bytes.`)
+  const reader = new ByteReader(bounded(bytes, maxBytes, tooMany))
   try {
     for await (const entry of readArchive(reader)) {
       if (entry.kind === 'directory') continue
@@ -139,7 +139,7 @@ export async function storeArchive(artifacts: Artifacts, path: string): Promise<
   let failure: unknown
   await walk(path, Number.POSITIVE_INFINITY, async (entry, content) => {
     if (failure) throw failure
-    if (entry.size > artifacts.mostBufferedBytes) {
+    if (entry.size > artifacts.maxBufferedBytes) {
       hashes.add((await artifacts.store('', entry.size, content)).hash)
       return
     }

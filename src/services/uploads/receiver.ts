@@ -44,12 +44,12 @@ export type ReceiverOptions = {
 }
 
 // Whoever writes to a file does so within a request, and none takes longer than 30 s.
-const longestRequestMs = 45_000
+const maxRequestMs = 45_000
 // Of requests that bring the same content at once.
-const mostFound = 4
+const maxFound = 4
 
 // Smaller content never touches the disk before it is known to be right.
-const mostInMemory = 256 << 10
+const maxInMemory = 256 << 10
 
 /** A store or a disk that cannot be used is no fault of the caller, and passes. */
 async function storing<T>(work: () => Promise<T>): Promise<T> {
@@ -128,7 +128,7 @@ export function createReceiver({
 
   /** A file for what comes, by whose name it is found if this process is killed; the last ones of many have none. */
   async function pathFor({ accountId, sha256 }: Piece): Promise<string> {
-    for (let n = 0; n < mostFound; n++) {
+    for (let n = 0; n < maxFound; n++) {
       const path = ownPath(accountId, sha256, n)
       const file = await open(path, 'wx', 0o600).catch(() => null)
       await file?.close()
@@ -140,10 +140,10 @@ export function createReceiver({
   /** What a process had written that was killed becomes the part, if it is longer. */
   async function adopt(accountId: string, sha256: string): Promise<string> {
     const part = partOf(accountId, sha256)
-    for (let n = 0; n < mostFound; n++) {
+    for (let n = 0; n < maxFound; n++) {
       const path = ownPath(accountId, sha256, n)
       const found = await stat(path).catch(() => null)
-      if (!found || Date.now() - found.mtimeMs <= longestRequestMs) continue
+      if (!found || Date.now() - found.mtimeMs <= maxRequestMs) continue
       await keepPart(path, part).catch(() => {})
       await rm(path, { force: true })
     }
@@ -253,7 +253,7 @@ export function createReceiver({
   return {
     async receive(piece, body) {
       const { from, end, size } = piece
-      if (from === 0 && end === size && size <= mostInMemory) {
+      if (from === 0 && end === size && size <= maxInMemory) {
         await receiveSmall(piece, body)
         return size
       }
@@ -265,7 +265,7 @@ export function createReceiver({
     offsetOf: async (accountId, sha256) => sizeOf(await adopt(accountId, sha256)),
     async isHere(accountId, sha256) {
       const part = await adopt(accountId, sha256)
-      const paths = [part, ...Array.from({ length: mostFound }, (_, n) => ownPath(accountId, sha256, n))]
+      const paths = [part, ...Array.from({ length: maxFound }, (_, n) => ownPath(accountId, sha256, n))]
       const found = await Promise.all(paths.map((path) => stat(path).catch(() => null)))
       return found.some((file) => file !== null)
     },

@@ -139,7 +139,7 @@ export const arrive = statement('uploads.arrive', {
     accountId: text(),
     contents: jsonb<readonly { sha256: string; size: number }[]>(),
     waitMs: int4(),
-    longestMs: int4(),
+    maxMs: int4(),
     trace: optional(text()),
   },
   out: { sha256: text() },
@@ -153,7 +153,7 @@ export const arrive = statement('uploads.arrive', {
     moved AS (
       UPDATE deployment_source s SET missing = s.missing - c.files,
         expires_at = CASE WHEN s.missing > c.files THEN LEAST(now() + ${p.waitMs} * interval '1 millisecond',
-          d.created_at + ${p.longestMs} * interval '1 millisecond') END
+          d.created_at + ${p.maxMs} * interval '1 millisecond') END
       FROM counted c JOIN deployment d ON d.id = c.deployment_id WHERE s.deployment_id = c.deployment_id
       RETURNING s.deployment_id, s.missing, d.account_id, d.production, d.state),
     queued AS (${queueBuilds(

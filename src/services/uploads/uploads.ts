@@ -22,7 +22,7 @@ export type UploadView = Static<typeof UploadSchema>
 /** So long an upload waits for its deployment, and a deployment for its next file. */
 export const waitMs = 3600_000
 /** However slowly files come, a deployment waits no longer for the last one. */
-export const longestWaitMs = 24 * 3600_000
+export const maxWaitMs = 24 * 3600_000
 
 export type Content = { sha256: string; size: number }
 
@@ -139,7 +139,7 @@ export async function complete(
   return inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
     const hashes = [...new Set(contents.map(({ sha256 }) => sha256))]
-    const came = await arrive(db, { accountId, contents, waitMs, longestMs: longestWaitMs, trace: currentTrace() })
+    const came = await arrive(db, { accountId, contents, waitMs, maxMs: maxWaitMs, trace: currentTrace() })
     const needed = new Set(came.map(({ sha256 }) => sha256))
     const expiresAt = new Date(Date.now() + waitMs)
     const waiting = contents.filter(({ sha256 }) => !needed.has(sha256))

@@ -41,7 +41,7 @@ export const retryDelaysMs = [
 
 const pruneBatch = 1_000
 // An account writes thirty events a second and more, for fifty webhooks, each with 4 KB of an answer of its own receiver.
-const mostKept = 10_000
+const maxKept = 10_000
 const webhooksAtOnce = 100
 
 export function succeeded({ status }: Outcome): boolean {
@@ -109,7 +109,7 @@ export function pruneDeliveries(db: Database, before: Date, signal?: AbortSignal
 }
 
 /** Deletes what ended before the newest `most` deliveries of its webhook, and tells how many. */
-export async function pruneSurplus(db: Database, signal?: AbortSignal, most = mostKept): Promise<number> {
+export async function pruneSurplus(db: Database, signal?: AbortSignal, most = maxKept): Promise<number> {
   let total = 0
   for (let after = ''; ; ) {
     const where = { id: { gt: after } }

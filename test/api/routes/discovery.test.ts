@@ -312,7 +312,7 @@ describe('by a transfer', () => {
   }
   const fetched = (port: number, bounds = {}) =>
     fetchZone({ host: '127.0.0.1', port }, 'whole.com', {
-      ...{ timeoutMs: 2_000, highestOctets: 100_000, highestRecords: 1_000 },
+      ...{ timeoutMs: 2_000, maxOctets: 100_000, maxRecords: 1_000 },
       ...bounds,
     })
 
@@ -351,7 +351,7 @@ describe('by a transfer', () => {
     ['malformed', (id, socket) => socket.write(messageOf(id ^ 1, [rr('whole.com', 6, soa)])), {}],
     ['malformed', (id, socket) => socket.write(messageOf(id, [rr('other.com', 6, soa)])), {}],
     ['malformed', (id, socket) => socket.end(messageOf(id, [rr('whole.com', 6, soa)])), {}],
-    ['malformed', (_id, socket) => socket.write(Buffer.alloc(300, 0xff)), { timeoutMs: 50, highestOctets: 70_000 }],
+    ['malformed', (_id, socket) => socket.write(Buffer.alloc(300, 0xff)), { timeoutMs: 50, maxOctets: 70_000 }],
   ])('a server that does not give a zone is %s', async (outcome, answer, bounds) => {
     const result = await fetched(await primary(answer), bounds)
     // 0xffff octets of length never come.
@@ -370,8 +370,6 @@ describe('by a transfer', () => {
       next()
     }
     expect(await fetched(await primary(endless(200)))).toBe('too_large')
-    expect(await fetched(await primary(endless(1)), { highestOctets: 10_000_000, highestRecords: 100 })).toBe(
-      'too_large',
-    )
+    expect(await fetched(await primary(endless(1)), { maxOctets: 10_000_000, maxRecords: 100 })).toBe('too_large')
   })
 })

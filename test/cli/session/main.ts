@@ -19,7 +19,7 @@ const world = await startWorld()
 const home = join(world.directory, 'home')
 const env = { PATH: process.env.PATH, HOME: home, TERM: 'xterm', NO_COLOR: '1', OTHER_TOKEN: world.token }
 const shown: string[] = []
-const longestMs = 120_000
+const maxMs = 120_000
 
 type Expected = {
   code?: number
@@ -54,7 +54,7 @@ async function type(command: string, expected: Expected = {}): Promise<string> {
       child.stdin.write('\u0003')
     }
   })
-  const stuck = setTimeout(() => child.kill(), longestMs)
+  const stuck = setTimeout(() => child.kill(), maxMs)
   const [ended] = (await once(child, 'close')) as [number]
   clearTimeout(stuck)
   const output = asShown(text)

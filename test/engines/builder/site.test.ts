@@ -43,7 +43,7 @@ describe('a static site', () => {
   })
 
   test('with many files, and one that is not held in memory, is stored whole', async () => {
-    const large = Buffer.alloc(artifacts.mostBufferedBytes + 1, 'v')
+    const large = Buffer.alloc(artifacts.maxBufferedBytes + 1, 'v')
     const many = Array.from({ length: 60 }, (_, at) => file(`f${at}.txt`, `content ${at}`))
     const files = await store(...many.slice(0, 30), file('video.mp4', large), ...many.slice(30))
     expect(Object.keys(files)).toHaveLength(61)

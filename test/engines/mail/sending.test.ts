@@ -8,7 +8,7 @@ import { createMailHandlers, mailRetryTable } from '../../../src/engines/mail/ha
 import { createMailTransport, MailFailure } from '../../../src/engines/mail/transport.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
 import { requeueJob } from '../../../src/services/jobs/statements.ts'
-import { mostPerHour, switchMail, worthTellingMs } from '../../../src/services/mail/outbox.ts'
+import { maxPerHour, switchMail, worthTellingMs } from '../../../src/services/mail/outbox.ts'
 import { until } from '../../helpers/until.ts'
 import { Refusal, startMailbox } from './mailbox.ts'
 import { type MailWorld, startMailWorld } from './world.ts'
@@ -90,11 +90,11 @@ describe('a mail', () => {
     const { accountId, email, userId } = await world.account()
     const [before, after] = [3, 5]
     const worker = world.work()
-    for (let n = 0; n < mostPerHour + before; n++) {
+    for (let n = 0; n < maxPerHour + before; n++) {
       await newToken(accountId)
       await world.idle()
     }
-    expect(world.mailbox.to(email)).toHaveLength(mostPerHour)
+    expect(world.mailbox.to(email)).toHaveLength(maxPerHour)
     const [held, ...others] = (await rowsOf(userId)).filter(({ state }) => state === 'WAITING')
     expect(others).toEqual([])
     expect(held).toMatchObject({ more: before - 1 })
@@ -107,9 +107,9 @@ describe('a mail', () => {
     await soon()
     await world.idle()
     await worker.stop()
-    expect(world.mailbox.to(email)).toHaveLength(mostPerHour + 1)
+    expect(world.mailbox.to(email)).toHaveLength(maxPerHour + 1)
     expect(world.mailbox.to(email).at(-1)!.text).toContain(`And ${before - 1 + after} more of this kind`)
-    expect(await rowsOf(userId)).toHaveLength(mostPerHour + 1)
+    expect(await rowsOf(userId)).toHaveLength(maxPerHour + 1)
   })
 
   test('is queued once, however often its event is looked at', async () => {

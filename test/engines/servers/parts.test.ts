@@ -54,10 +54,10 @@ async function read(answer: AsyncIterable<Buffer>): Promise<string> {
 
 test.each([{}, { 'x-length': '1' }])('many answers at once arrive as they were sent: %j', async (headers) => {
   const session = connectHttp2(`http://127.0.0.1:${portOf(front2)}`)
-  let mostListeners = 0
+  let maxListeners = 0
   const note = (stream: EventEmitter) =>
     stream.on('newListener', () => {
-      mostListeners = Math.max(mostListeners, stream.listenerCount('timeout'))
+      maxListeners = Math.max(maxListeners, stream.listenerCount('timeout'))
     })
   front2.on('stream', note)
   const visits = bodies.flatMap((_, index) => [
@@ -68,7 +68,7 @@ test.each([{}, { 'x-length': '1' }])('many answers at once arrive as they were s
   ])
   expect(await Promise.all(visits)).toEqual(bodies.flatMap((body) => [hashOf(body), hashOf(body)]))
   // A visitor who reads slowly is waited for many times, by one listener.
-  expect(mostListeners).toBeLessThan(5)
+  expect(maxListeners).toBeLessThan(5)
   session.close()
   front2.off('stream', note)
 })

@@ -6,7 +6,7 @@ import {
   type DnssecState,
   decide,
   dnssecTransitions,
-  highestDsTtl,
+  maxDsTtl,
   type Sighting,
   type Standing,
 } from '../../../src/services/dns/dnssec/dnssec-states.ts'
@@ -31,7 +31,7 @@ const standing = (state: DnssecState, changes: Partial<Standing> = {}): Standing
   wanted: true,
   state,
   keys: state === 'unsigned' ? [] : [key('a', 10 * day)],
-  longestTtl: 300,
+  maxTtl: 300,
   dsTtl: null,
   dsSince: null,
   goneSince: null,
@@ -51,7 +51,7 @@ describe('one key', () => {
     ['caches may have unsigned answers', 'signing', { keys: [key('a', apexTtl, false)] }, 'signing', null],
     ['they have none', 'signing', { keys: [key('a', apexTtl + slack, false)] }, 'awaiting_ds', 'announce'],
     ['a nameserver lacks the key', 'signing', { keys: [key('a', day, false)], served: false }, 'signing', null],
-    ['a record has a long TTL', 'signing', { keys: [key('a', 9_000, false)], longestTtl: day }, 'signing', null],
+    ['a record has a long TTL', 'signing', { keys: [key('a', 9_000, false)], maxTtl: day }, 'signing', null],
     ['its DS is there already', 'signing', { keys: [key('a', 5, false)], parent: shows('a') }, 'active', 'announce'],
     ['the time is over though the parent is silent', 'signing', { parent: null }, 'awaiting_ds', null],
     ['no DS yet', 'awaiting_ds', {}, 'awaiting_ds', null],
@@ -89,7 +89,7 @@ describe('one key', () => {
 
   test('an absurd TTL of the parent is not waited for', () => {
     const parent = { ...shows('a'), ttl: 2 ** 31 - 1 }
-    expect(next('active', { parent }).dsTtl).toBe(highestDsTtl)
+    expect(next('active', { parent }).dsTtl).toBe(maxDsTtl)
   })
 
   test('a TTL that was once longer is remembered', () => {
@@ -120,7 +120,7 @@ describe('a rollover', () => {
       step: null,
       dsSince: null,
     })
-    expect(at({ dsSince: ago(day), keys: both(day / 2, true), longestTtl: day }).step).toBeNull()
+    expect(at({ dsSince: ago(day), keys: both(day / 2, true), maxTtl: day }).step).toBeNull()
     expect(at({ dsSince: ago(day), parent: shows('a', 'b') }).step).toBe('withdraw')
   })
 

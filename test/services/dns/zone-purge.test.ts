@@ -38,7 +38,7 @@ afterAll(async () => {
 })
 
 /** The most rows of a table that one transaction deleted. */
-async function mostAtOnce(table: string): Promise<number> {
+async function maxAtOnce(table: string): Promise<number> {
   const [found] = await api.db.$queryRaw<{ most: bigint }[]>`
     SELECT COALESCE(max(sum), 0)::bigint AS most FROM (
       SELECT sum(count) FROM deletion_seen WHERE what = ${table} GROUP BY transaction) s`
@@ -94,7 +94,7 @@ test('a large zone is gone at once, its name is free, and its records are delete
   await until(async () => (await jobs(id)) === 0)
   await worker.stop()
   expect(await left(id)).toBe(0)
-  expect(await mostAtOnce('dns_record')).toBe(1_000)
+  expect(await maxAtOnce('dns_record')).toBe(1_000)
   // The zone that has the name now keeps what it has.
   expect((await api.call('GET', `/dns/${name}/records`)).body.records).toHaveLength(1)
 })
@@ -126,7 +126,7 @@ test('the signatures of a key are deleted in batches too, with the zone or witho
     expect(await purgeZone(api.db, keyId)).toBe(500)
     expect(await signatures(keyId)).toBe(0)
   }
-  expect(await mostAtOnce('zone_signature')).toBe(1_000)
+  expect(await maxAtOnce('zone_signature')).toBe(1_000)
 })
 
 describe('without foreign keys', () => {

@@ -156,7 +156,7 @@ describe('while the database is away', () => {
     let nowMs = at('09:40:00')
     const lost: unknown[] = []
     const told = { warn() {}, error: (what: { lost: number }) => lost.push(what.lost) } as unknown as typeof log
-    const one = process({ db, now: () => nowMs, mostRows: 10, log: told })
+    const one = process({ db, now: () => nowMs, maxRows: 10, log: told })
     link.set('cut')
     for (let minute = 1; minute <= 40; minute++) {
       one.visit('a.test')

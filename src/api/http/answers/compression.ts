@@ -41,7 +41,7 @@ export function addVary(reply: FastifyReply, name: string): void {
 }
 
 // What fits into one packet is not worth the work.
-const smallestOctets = 1_400
+const minOctets = 1_400
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -57,7 +57,7 @@ declare module 'fastify' {
 export function useCompression(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload: unknown, done) => {
     const text = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload : ''
-    const isLarge = text.length >= smallestOctets && request.method === 'GET' && reply.statusCode === 200
+    const isLarge = text.length >= minOctets && request.method === 'GET' && reply.statusCode === 200
     if (!isLarge || request.routeOptions.config.secretAnswer) return done(null, payload)
     addVary(reply, 'Accept-Encoding')
     const encoding = encodingFor(request.headers['accept-encoding'])

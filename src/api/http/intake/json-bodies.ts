@@ -71,10 +71,10 @@ async function readLarge(raw: Buffer): Promise<unknown> {
     if (typeof value === 'object' && value !== null && countKeys(piece) !== countFields(value)) {
       throw repeated(repeatedKey(piece))
     }
-    if (text.includes('\\u') && errors.length < mostUnstorable) errors.push(...unstorableAt(value, pointer, from))
+    if (text.includes('\\u') && errors.length < maxUnstorable) errors.push(...unstorableAt(value, pointer, from))
     return value
   })
-  if (errors.length > 0 && typeof body === 'object') unstorable.set(body!, errors.slice(0, mostUnstorable))
+  if (errors.length > 0 && typeof body === 'object') unstorable.set(body!, errors.slice(0, maxUnstorable))
   return body
 }
 
@@ -140,7 +140,7 @@ function repeatedKey(raw: Buffer): string {
 }
 
 const unstorable = new WeakMap<object, FieldError[]>()
-const mostUnstorable = 20
+const maxUnstorable = 20
 
 /** What is wrong with the text of a body that was parsed here. */
 export function unstorableIn(body: unknown): FieldError[] {
@@ -151,7 +151,7 @@ export function unstorableIn(body: unknown): FieldError[] {
 function findUnstorable(value: unknown, part: FieldError['in'], at = '#'): FieldError[] {
   const errors: FieldError[] = []
   const stack: [unknown, string][] = [[value, at]]
-  while (stack.length > 0 && errors.length < mostUnstorable) {
+  while (stack.length > 0 && errors.length < maxUnstorable) {
     const [item, pointer] = stack.pop()!
     const bad = (detail: string) => errors.push({ in: part, pointer, code: 'bad_characters', detail })
     if (typeof item === 'string') {

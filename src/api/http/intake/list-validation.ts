@@ -1,6 +1,6 @@
 // Validation of a body that has one long list: some items at a time, and other requests are answered in between.
 import type { FieldError } from '../../../platform/errors.ts'
-import { mostFieldErrors } from '../../../platform/fields.ts'
+import { maxFieldErrors } from '../../../platform/fields.ts'
 import { createPauses } from '../../../platform/pauses.ts'
 import { unstorableIn } from './json-bodies.ts'
 import { bodyFaults, ShapeFault } from './validation.ts'
@@ -11,7 +11,7 @@ const itemsAtOnce = 250
 export type LongList = {
   name: string
   pointer: string
-  mostItems: number
+  maxItems: number
   holder(body: unknown): unknown
 }
 
@@ -31,13 +31,13 @@ export function listValidator(schema: object, list: LongList): (body: unknown, i
     const holder = list.holder(body) as Record<string, unknown>
     const errors: FieldError[] = [...unstorableIn(body)]
     const { length } = items
-    if (length > list.mostItems) {
-      const detail = `has ${length} items; the limit is ${list.mostItems}`
+    if (length > list.maxItems) {
+      const detail = `has ${length} items; the limit is ${list.maxItems}`
       errors.push({ in: 'body', pointer: list.pointer, code: 'too_long', detail })
       items.length = itemsAtOnce
     }
     try {
-      for (let at = 0; at < items.length && errors.length < mostFieldErrors; at += itemsAtOnce) {
+      for (let at = 0; at < items.length && errors.length < maxFieldErrors; at += itemsAtOnce) {
         const pause = pauses()
         if (pause) await pause
         holder[list.name] = items.slice(at, at + itemsAtOnce)

@@ -3,7 +3,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { FastifyInstance, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
 import { Fault, type FieldError } from '../../../platform/errors.ts'
-import { invalidFields, mostFieldErrors, refusedBy } from '../../../platform/fields.ts'
+import { invalidFields, maxFieldErrors, refusedBy } from '../../../platform/fields.ts'
 import { pointerPart } from '../../../platform/http/json-pieces.ts'
 import { lazily } from './compilers.ts'
 import { cutLong, inOrder, soundPart } from './field-order.ts'
@@ -107,16 +107,16 @@ export async function completeFault(fault: Fault, request: FastifyRequest): Prom
   const more = meaning ? await refusedBy(() => meaning(request, soundPart(request.body, errors) as never)) : []
   const all = inOrder(isBody ? schema.body : schema.querystring, [...errors, ...more])
   const { message, members } = fault instanceof ShapeFault ? invalidFields(all) : fault
-  return new Fault(fault.code, message, { ...members, errors: all.slice(0, mostFieldErrors), cause: fault.cause })
+  return new Fault(fault.code, message, { ...members, errors: all.slice(0, maxFieldErrors), cause: fault.cause })
 }
 
 // More than are named in the end: they are put in order first.
-const mostLookedAt = 1_000
+const maxLookedAt = 1_000
 
 function fieldErrors(validate: ValidateFunction, part: Part): FieldError[] {
   return (validate.errors ?? [])
     .filter((error) => error.keyword !== 'if' && error.keyword !== 'anyOf')
-    .slice(0, mostLookedAt)
+    .slice(0, maxLookedAt)
     .map((error) => fieldError(error, part))
 }
 

@@ -18,7 +18,7 @@ export type ServedWaits = {
 }
 
 const delaysMs = [20, 40, 80, 160, 320]
-const longestDelayMs = 500
+const maxDelayMs = 500
 // Each is a socket or a query for a second at most. All waits share them, so that thousands of waits take as many as these.
 const looksAtOnce = 64
 
@@ -26,7 +26,7 @@ type Look = () => Promise<boolean>
 
 type Kind = {
   /** Well within what clients and proxies wait. */
-  longestMs: number
+  maxMs: number
   isWanted(request: FastifyRequest): boolean
   /** A change whose answer cannot wait is refused; otherwise it is made, and answered at once. */
   mayRefuse: boolean
@@ -42,7 +42,7 @@ export function useServedWaits(api: FastifyInstance, { db, config, shares, probe
 
   const kinds: Record<'Zone-Served' | 'Production-Served', Kind> = {
     'Zone-Served': {
-      longestMs: 10_000,
+      maxMs: 10_000,
       mayRefuse: true,
       isWanted({ query }) {
         const { wait, dryRun } = query as { wait?: 'served'; dryRun?: boolean }
@@ -61,7 +61,7 @@ export function useServedWaits(api: FastifyInstance, { db, config, shares, probe
     },
     'Production-Served': {
       // The server of the deployment may have to be started first.
-      longestMs: 30_000,
+      maxMs: 30_000,
       mayRefuse: false,
       isWanted: () => true,
       async begin({ actor, params }) {
@@ -70,19 +70,19 @@ export function useServedWaits(api: FastifyInstance, { db, config, shares, probe
     },
   }
 
-  async function untilServed(request: FastifyRequest, { longestMs, begin }: Kind): Promise<boolean> {
+  async function untilServed(request: FastifyRequest, { maxMs, begin }: Kind): Promise<boolean> {
     const over = new AbortController()
     const end = () => over.abort()
     await shares.move(request, 'waits', end)
     leavePlace(request)
     ends.add(over)
-    const timer = setTimeout(end, longestMs)
+    const timer = setTimeout(end, maxMs)
     const ended = new Promise<false>((resolve) => over.signal.addEventListener('abort', () => resolve(false)))
     try {
       const isServed = await begin(request)
       for (let round = 0; !over.signal.aborted; round++) {
         if (await Promise.race([isServed(), ended])) return true
-        await sleep(delaysMs[round] ?? longestDelayMs, undefined, { signal: over.signal }).catch(() => {})
+        await sleep(delaysMs[round] ?? maxDelayMs, undefined, { signal: over.signal }).catch(() => {})
       }
       return false
     } finally {

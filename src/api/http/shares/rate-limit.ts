@@ -18,7 +18,7 @@ const slicePart = 0.06
 const aloneMs = 1_000
 // Minutes that end further apart are not the same.
 const sameMinuteMs = 5_000
-const highestBudget = 2_000_000_000
+const maxBudget = 2_000_000_000
 
 type Window = {
   endsAtMs: number
@@ -116,7 +116,7 @@ export function createRateLimit(quota: number, sharing?: Sharing, windowMs = min
   function ask(key: string, window: Window, nowMs: number): Promise<void> {
     if (window.asking) return window.asking
     const { free, slice } = partsNow()
-    const budget = Math.min(quota, highestBudget) - free
+    const budget = Math.min(quota, maxBudget) - free
     const spent = Math.min(budget, Math.max(0, window.used - free - window.taken))
     const wanted = Math.min(slice, budget - spent)
     const leftMs = Math.ceil(window.endsAtMs - nowMs)

@@ -6,13 +6,13 @@ import { tooMany } from './rate-limit.ts'
 export type Turns = <T>(accountId: string, work: () => Promise<T>) => Promise<T>
 
 /** `what`: of which there are too many, for who is refused. */
-export function createTurns(what: string, mostWaiting: number): Turns {
+export function createTurns(what: string, maxWaiting: number): Turns {
   /** Those that wait behind the one in progress. */
   const lines = new Map<string, (() => void)[]>()
   return async (accountId, work) => {
     const line = lines.get(accountId)
     if (!line) lines.set(accountId, [])
-    else if (line.length >= mostWaiting)
+    else if (line.length >= maxWaiting)
       throw tooMany(`The account already has ${line.length + 1} ${what} in progress.`, 1)
     else await new Promise<void>((resolve) => line.push(resolve))
     try {
@@ -33,11 +33,11 @@ declare module 'fastify' {
 
 // Both lock the account. In the database, every request that waits would hold a connection.
 const lockingScopes = new Set<string | null | undefined>(['tokens:write', 'members:write'])
-const maxWaiting = 100
+const maxWaitingChanges = 100
 
 /** Has the changes of an account's tokens and members come one by one, before any of them holds a connection. */
 export function takeTurns(app: FastifyInstance): void {
-  const inTurn = createTurns('changes of tokens and members', maxWaiting)
+  const inTurn = createTurns('changes of tokens and members', maxWaitingChanges)
   app.decorateRequest('endTurn', null)
   app.addHook('preHandler', (request, _reply, done) => {
     if (

@@ -2,11 +2,11 @@
 
 import type { Facts } from '../project/adapter.ts'
 import { memberDirectories } from '../project/libraries.ts'
-import { longestManifest, readManifest } from '../project/manifest.ts'
+import { maxManifestLength, readManifest } from '../project/manifest.ts'
 import { asText, type Source } from '../tree/source-tree.ts'
 
-const mostRead = 100
-const mostNamed = 6
+const maxRead = 100
+const maxNamed = 6
 // What others look at, not what is deployed.
 const aside = /(^|\/)(\.[^/]+|examples?|fixtures?|tests?|__tests__|e2e|templates?|scripts|tools)\//
 
@@ -18,8 +18,8 @@ export async function appsIn(
 ): Promise<string[]> {
   const directories = memberDirectories(source, { directory: root }).filter((one) => one !== root && !aside.test(one))
   const found: string[] = []
-  for (const directory of directories.slice(0, mostRead)) {
-    const manifest = await readManifest(await source.text(`${directory}package.json`, longestManifest >> 2))
+  for (const directory of directories.slice(0, maxRead)) {
+    const manifest = await readManifest(await source.text(`${directory}package.json`, maxManifestLength >> 2))
     const title = titleOf({
       manifest,
       hasManifest: true,
@@ -30,7 +30,7 @@ export async function appsIn(
       hasFolder: () => false,
     })
     if (title !== null) found.push(`${asText(directory.slice(root.length, -1)).slice(0, 100)} (${title})`)
-    if (found.length === mostNamed) break
+    if (found.length === maxNamed) break
   }
   return found
 }

@@ -4,7 +4,7 @@ import type { Adapter, Facts, Plan } from '../project/adapter.ts'
 import { plainFolder, withoutComments } from '../project/config-text.ts'
 import { lockfileWarnings } from '../project/lockfile.ts'
 import { findManager } from '../project/manager.ts'
-import { longestManifest, type PackageManifest, readManifest } from '../project/manifest.ts'
+import { maxManifestLength, type PackageManifest, readManifest } from '../project/manifest.ts'
 import { nodeNeeds } from '../project/node-needs.ts'
 import { chooseNode } from '../project/node-version.ts'
 import { type Candidate, outputsOf } from '../project/output.ts'
@@ -33,8 +33,8 @@ export type Detection = {
   warnings: Warning[]
 }
 
-const longestConfig = 1 << 16
-const longestVersion = 1_000
+const maxConfigLength = 1 << 16
+const maxVersionLength = 1_000
 const unreadHint = 'package.json was not read; see the warning.'
 // Where a site without a build may be, if it is not in the root directory.
 const usualSites = ['public', 'dist', 'site', 'www', 'docs', 'src']
@@ -42,7 +42,7 @@ const usualSites = ['public', 'dist', 'site', 'www', 'docs', 'src']
 /** `root` is the root directory, empty or with a slash at its end. */
 export async function detect(source: Source, root: string, settings: Settings): Promise<Detection> {
   const hasManifest = source.entries.has(`${root}package.json`)
-  const text = await source.text(`${root}package.json`, longestManifest)
+  const text = await source.text(`${root}package.json`, maxManifestLength)
   // One that is too large cannot be read either.
   const manifest = await readManifest(hasManifest ? (text ?? '') : null)
   const packages = hasManifest
@@ -65,8 +65,8 @@ export async function detect(source: Source, root: string, settings: Settings): 
   const outputs = isServer ? whole : candidatesOf(facts, settings, plan, buildCommand !== null)
   const node = chooseNode(
     [
-      { file: '.nvmrc', text: await source.text(`${root}.nvmrc`, longestVersion) },
-      { file: '.node-version', text: await source.text(`${root}.node-version`, longestVersion) },
+      { file: '.nvmrc', text: await source.text(`${root}.nvmrc`, maxVersionLength) },
+      { file: '.node-version', text: await source.text(`${root}.node-version`, maxVersionLength) },
       { file: 'engines of package.json', text: manifest.node },
     ],
     undefined,
@@ -122,9 +122,9 @@ function unreadFiles(source: Source, root: string, { unreadable }: PackageManife
     return { code: 'file_ignored', message, file: root + name }
   })
   const bounds: [name: string, most: number, otherwise: string | null][] = [
-    ['package.json', longestManifest, unreadable ? 'is not a JSON object' : null],
-    ['.nvmrc', longestVersion, null],
-    ['.node-version', longestVersion, null],
+    ['package.json', maxManifestLength, unreadable ? 'is not a JSON object' : null],
+    ['.nvmrc', maxVersionLength, null],
+    ['.node-version', maxVersionLength, null],
   ]
   const unread = bounds.flatMap(([name, most, otherwise]): Warning[] => {
     const entry = source.entries.get(root + name)
@@ -194,13 +194,13 @@ function candidatesOf(facts: Facts, settings: Settings, plan: Plan | null, isBui
 async function listenerOf(source: Source, root: string, { main }: PackageManifest): Promise<string | null> {
   const names = [main, ...usualFiles].flatMap((name) => (name && plainFolder(name)) ?? [])
   const name = names.find((name) => source.entries.has(root + name))
-  const text = name === undefined ? null : await source.text(root + name, longestConfig)
+  const text = name === undefined ? null : await source.text(root + name, maxConfigLength)
   return text !== null && /\.listen\s{0,20}\(/.test(withoutComments(text)) ? name! : null
 }
 
 async function configOf(source: Source, root: string, { configs = [] }: Adapter): Promise<string> {
   for (const name of configs) {
-    const text = await source.text(root + name, longestConfig)
+    const text = await source.text(root + name, maxConfigLength)
     if (text !== null) return name.endsWith('.json') ? text : withoutComments(text)
   }
   return ''

@@ -3,7 +3,7 @@ import type { Db } from '../../../platform/database/database.ts'
 import { type Failure, lastLinesOf } from '../../../services/deployments/index.ts'
 import { findErrorLine, maxLines } from './error-line.ts'
 import type { BuildFailure } from './failure.ts'
-import { mostSearched, remedyFor } from './remedies.ts'
+import { maxSearched, remedyFor } from './remedies.ts'
 
 /** What follows is not in the log. */
 const cuts = ['The log is longer than', 'The output is longer than', 'The output comes too fast']
@@ -17,7 +17,7 @@ export async function explain(db: Db, deploymentId: string, { code, message, out
   const found = findErrorLine(printed, isWhole)
   const nothing = printed.length === 0 && isWhole ? `${message}. It printed nothing` : message
   const text = printed.map(({ text }) => text).join('\n')
-  const remedy = output.reach && remedyFor(text.slice(-mostSearched), output.reach)
+  const remedy = output.reach && remedyFor(text.slice(-maxSearched), output.reach)
   const told = found ? `${message}${found.isError ? ': ' : '. It last printed: '}${found.line}` : nothing
   const sentence = found && !remedy ? told : `${told.replace(/[.:]$/, '')}.`
   return {

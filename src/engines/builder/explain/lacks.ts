@@ -3,7 +3,7 @@ import type { JobKinds } from '../../../jobs/kinds.ts'
 import type { FailureCode } from './failure.ts'
 
 // A build of a platform that is full, or without a runner, waits this long.
-export const longestWaitMs = 30 * 60_000
+export const maxWaitMs = 30 * 60_000
 
 export type Lack = {
   /** Of the job: since when it is lacking. */
@@ -12,7 +12,7 @@ export type Lack = {
   why: string
   code: FailureCode
   message: string
-  longestWaitMs?: number
+  maxWaitMs?: number
 }
 
 /** What the platform may lack. */
@@ -42,7 +42,7 @@ export const lacks = {
 } as const satisfies Record<string, Lack>
 
 // Long enough for a repository host to restart. A build that waits for it takes no slot.
-const longestOutageMs = 5 * 60_000
+const maxOutageMs = 5 * 60_000
 
 export const lackOfHost = (host: string): Lack => ({
   field: 'noHostSince',
@@ -50,5 +50,5 @@ export const lackOfHost = (host: string): Lack => ({
   why: "the repository host can't be reached",
   code: 'repository_unreachable',
   message: `We couldn't reach ${host} for five minutes. Deploy again when it responds. If it does, check the project’s repository.`,
-  longestWaitMs: longestOutageMs,
+  maxWaitMs: maxOutageMs,
 })

@@ -2,7 +2,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../platform/database/database.ts'
-import { createLineCleaner, longestLine, takeLines } from '../../../platform/observe/log-lines.ts'
+import { createLineCleaner, maxLineLength, takeLines } from '../../../platform/observe/log-lines.ts'
 import { appendLines, type DeploymentView, type NewLogLine } from '../../../services/deployments/index.ts'
 
 export type Warning = DeploymentView['warnings'][number]
@@ -28,8 +28,8 @@ const maxBytes = 10 << 20
 // Each line is a row of the database, even an empty one.
 const maxLines = 100_000
 // They are in every answer and event about the deployment.
-const mostWarnings = 50
-const longestWarning = 500
+const maxWarnings = 50
+const maxWarningLength = 500
 
 /** `hostDirectory` is the part of paths on this machine that customers need not see. */
 export function createBuildLog(
@@ -113,9 +113,9 @@ export function createBuildLog(
     },
     system: (text) => void push('system', text),
     warn({ code, message, file, line }) {
-      const text = clean(message).slice(0, longestWarning)
+      const text = clean(message).slice(0, maxWarningLength)
       const place = file === undefined ? '' : `${file}${line === undefined ? '' : `, line ${line}`}: `
-      if (warnings.length === mostWarnings) return void unlisted++
+      if (warnings.length === maxWarnings) return void unlisted++
       push('system', `Warning: ${place}${text}`)
       warnings.push({ code, message: text, ...(file !== undefined && { file }), ...(line !== undefined && { line }) })
     },
@@ -126,7 +126,7 @@ export function createBuildLog(
     output(stream, chunk) {
       if (cut) return
       const text = open[stream] + decoders[stream].write(chunk)
-      open[stream] = takeLines(text, (line) => push(stream, line.replace(/\r$/, ''))).slice(-longestLine * 2)
+      open[stream] = takeLines(text, (line) => push(stream, line.replace(/\r$/, ''))).slice(-maxLineLength * 2)
     },
     endCommand,
     async close() {

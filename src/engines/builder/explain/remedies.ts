@@ -52,7 +52,7 @@ const remedies: readonly [printed: RegExp, remedy: string | typeof reasonFor][] 
 ]
 
 /** As much of the end of the output as is searched. */
-export const mostSearched = 32_768
+export const maxSearched = 32_768
 
 /** Null: nothing that is known. */
 export function remedyFor(printed: string, reach: Reach): string | null {

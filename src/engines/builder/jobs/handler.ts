@@ -32,7 +32,7 @@ import { quotaFault } from '../../../services/quotas/index.ts'
 import { viewDetected } from '../detection/telling.ts'
 import { explain } from '../explain/explain.ts'
 import { BuildFailure, CommandKilled, HostUnreachable, reasonOf } from '../explain/failure.ts'
-import { type Lack, lackOfHost, lacks, longestWaitMs } from '../explain/lacks.ts'
+import { type Lack, lackOfHost, lacks, maxWaitMs } from '../explain/lacks.ts'
 import { type BuildLog, createBuildLog } from '../explain/log.ts'
 import type { Detected } from '../project/types.ts'
 import { DiskFull } from '../run/disk.ts'
@@ -101,7 +101,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
 
   /** Puts the build back until there is what it lacks, or ends it when that has taken too long. */
   async function putBack(
-    { field, waiting, why, code, message, longestWaitMs: longest = longestWaitMs }: Lack,
+    { field, waiting, why, code, message, maxWaitMs: longest = maxWaitMs }: Lack,
     build: Build,
     payload: JobKinds['build'],
     requireHeld: Held['requireHeld'],

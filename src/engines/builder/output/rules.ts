@@ -1,7 +1,7 @@
 // The rules of a site, read when it is published: whoever wrote them is told what the edge will not follow.
 import type { Artifacts, Manifest } from '../../../platform/artifacts/artifacts.ts'
 import { parseHeaders } from '../../../platform/site-rules/header-rules.ts'
-import { longestRules, parseRedirects } from '../../../platform/site-rules/redirects.ts'
+import { maxRulesLength, parseRedirects } from '../../../platform/site-rules/redirects.ts'
 import { BuildFailure } from '../explain/failure.ts'
 import type { BuildLog } from '../explain/log.ts'
 import type { Source } from '../tree/source-tree.ts'
@@ -13,8 +13,8 @@ export async function checkRules(artifacts: Artifacts, files: Manifest['files'],
   for (const [file, parse] of Object.entries(readers)) {
     const stored = Object.hasOwn(files, file) ? files[file]! : null
     if (!stored) continue
-    if (stored.size > longestRules) {
-      const message = `The file is larger than ${longestRules >> 10} KiB, so none of its rules apply.`
+    if (stored.size > maxRulesLength) {
+      const message = `The file is larger than ${maxRulesLength >> 10} KiB, so none of its rules apply.`
       // It may ask for passwords.
       if (file === '_headers') throw new BuildFailure('output_unsafe', `${file}: ${message}`)
       log.warn({ code: 'file_ignored', message, file })

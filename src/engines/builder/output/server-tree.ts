@@ -4,15 +4,15 @@ import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { removeTree } from '../../../platform/files/remove-tree.ts'
-import { checkPath, checkTarget, type Limits, longestTarget, refusal, tooLarge } from '../tree/entries.ts'
+import { checkPath, checkTarget, type Limits, maxTargetLength, refusal, tooLarge } from '../tree/entries.ts'
 
 const run = promisify(execFile)
 
 export const serverLimits: Limits = { entries: 300_000, bytes: 4 * 1024 ** 3, pathBytes: 3000, depth: 200 }
 
-const longestField = serverLimits.pathBytes + longestTarget
+const maxFieldLength = serverLimits.pathBytes + maxTargetLength
 // A letter and two numbers.
-const longestHead = 64
+const maxHeadLength = 64
 
 /** Reads the list that a workspace makes of its tree; refuses what no server may have. Returns the size of all files. */
 export async function readList(list: AsyncIterable<Buffer>, limits = serverLimits): Promise<{ bytes: number }> {
@@ -26,7 +26,7 @@ export async function readList(list: AsyncIterable<Buffer>, limits = serverLimit
       about = field
       return
     }
-    const [head = '', kind, names, size] = /^(\S) (\d+) (\d+) /.exec(about.toString('latin1', 0, longestHead)) ?? []
+    const [head = '', kind, names, size] = /^(\S) (\d+) (\d+) /.exec(about.toString('latin1', 0, maxHeadLength)) ?? []
     const path = checkPath(about.subarray(head.length), limits)
     about = null
     if (++entries > limits.entries) throw tooLarge(`more than ${limits.entries} files`)
@@ -46,7 +46,7 @@ export async function readList(list: AsyncIterable<Buffer>, limits = serverLimit
       begin = end + 1
     }
     rest = octets.subarray(begin)
-    if (rest.length > longestField) throw tooLarge('made of paths that are too long')
+    if (rest.length > maxFieldLength) throw tooLarge('made of paths that are too long')
   }
   return { bytes }
 }

@@ -3,7 +3,7 @@ import type { Artifacts, Manifest, StoredFile } from '../../../platform/artifact
 import { createPauses } from '../../../platform/pauses.ts'
 import { BuildFailure } from '../explain/failure.ts'
 import type { Candidate } from '../project/output.ts'
-import { checkPath, checkTarget, type Entry, type FileContent, type Limits, longestTarget } from '../tree/entries.ts'
+import { checkPath, checkTarget, type Entry, type FileContent, type Limits, maxTargetLength } from '../tree/entries.ts'
 import { followLinks, type LinkLimits } from '../tree/links.ts'
 import type { Source, TreeEntry } from '../tree/source-tree.ts'
 import type { Guard } from './withheld.ts'
@@ -34,7 +34,7 @@ export async function storeSite(
     }
     refuseDuplicate(seen, entry.path)
     if (entry.kind === 'link') links.set(entry.path, entry.target)
-    else if (entry.size > artifacts.mostBufferedBytes) {
+    else if (entry.size > artifacts.maxBufferedBytes) {
       files.set(entry.path, await artifacts.store(entry.path, entry.size, entry.content.stream()))
     } else {
       const content = entry.content.sha256 ? null : await entry.content.whole()
@@ -126,7 +126,7 @@ export async function* entriesOfSource(
   for await (const content of source.read(wanted)) {
     const { path, size, kind } = wanted[next++]!
     // Git allows a link with a blob of any size.
-    if (kind === 'link' && size > longestTarget)
+    if (kind === 'link' && size > maxTargetLength)
       throw new BuildFailure(
         'output_unsafe',
         `${path} is a link whose target is not a path, so it cannot be published.`,

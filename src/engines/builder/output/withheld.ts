@@ -47,12 +47,12 @@ const endings = [
   String.raw`\.(?:gz|bz2|xz|zst|lz4|lzma|br|z|${archives})`,
 ]
 const ending = new RegExp(`(?:${endings.join('|')})$`, 'i')
-const mostEndings = 8
+const maxEndings = 8
 
 /** A name, and what it was before each of the endings that were put behind it. */
 function namesBefore(name: string): string[] {
   const names = [name]
-  for (let rest = name; names.length <= mostEndings; names.push(rest)) {
+  for (let rest = name; names.length <= maxEndings; names.push(rest)) {
     const before = rest.replace(ending, '')
     if (before === rest || before === '') break
     rest = before
@@ -65,7 +65,7 @@ const harmless = /^\.(?:git(?!$|config$|-credentials$|[.~])|env\.(?:example|samp
 
 // Keys are smaller, also with their certificates. What browsers load is read by nobody but them, and there may be many
 // such files.
-const largestKey = 64 << 10
+const maxKey = 64 << 10
 const loaded =
   /\.(?:html?|css|m?js|map|json|svg|png|jpe?g|gif|webp|avif|ico|woff2?|ttf|otf|eot|mp[34]|webm|pdf|wasm|xml|webmanifest)$/i
 const keyText =
@@ -136,7 +136,7 @@ export function createGuard<File extends object>(): Guard<File> {
   }
 
   return {
-    wants: (path, size) => size > 0 && size <= largestKey && !loaded.test(path),
+    wants: (path, size) => size > 0 && size <= maxKey && !loaded.test(path),
     look(file, content) {
       if (hasKey(content)) keys.add(file)
     },

@@ -4,10 +4,10 @@ import type { Source } from '../tree/source-tree.ts'
 import { readObject } from './manifest.ts'
 import type { PackageManager } from './types.ts'
 
-const longestManifest = 1 << 20
-const mostPackages = 1_000
+const maxManifestLength = 1 << 20
+const maxPackages = 1_000
 // Of all packages together; those beyond it are taken for ones that need nothing.
-const mostBytes = 16 << 20
+const maxBytes = 16 << 20
 const kinds = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies']
 
 type Member = { directory: string; name: string | null; needs: string[]; isBuilt: boolean }
@@ -18,7 +18,7 @@ export function memberDirectories(source: Source, { directory }: Pick<PackageMan
   for (const path of source.entries.keys()) {
     if (!path.startsWith(directory) || !/(^|\/)package\.json$/.test(path)) continue
     if (/(^|\/)node_modules\//.test(path)) continue
-    if (found.push(path.slice(0, -'package.json'.length)) === mostPackages) break
+    if (found.push(path.slice(0, -'package.json'.length)) === maxPackages) break
   }
   return found
 }
@@ -35,10 +35,10 @@ export async function librariesOf(
   if (root === manager.directory) return []
   const directories = memberDirectories(source, manager)
   const members: Member[] = []
-  let bytesLeft = mostBytes
+  let bytesLeft = maxBytes
   for (const directory of directories) {
     bytesLeft -= source.entries.get(`${directory}package.json`)?.size ?? 0
-    members.push(await readMember(source, directory, bytesLeft < 0 ? 0 : longestManifest))
+    members.push(await readMember(source, directory, bytesLeft < 0 ? 0 : maxManifestLength))
   }
   const byName = new Map(members.flatMap((member) => (member.name === null ? [] : [[member.name, member] as const])))
   const ordered: string[] = []

@@ -4,7 +4,7 @@ import { ownOf, type PackageManifest, readObject } from './manifest.ts'
 import type { PackageManager } from './types.ts'
 import type { Warning } from './warning.ts'
 
-export const longestLockfile = 4 << 20
+export const maxLockfileLength = 4 << 20
 
 /** Lockfiles of other package managers have to fit, or the install fails. */
 export async function lockfileWarnings(
@@ -14,7 +14,7 @@ export async function lockfileWarnings(
   manifest: PackageManifest,
 ): Promise<Warning[]> {
   if (manager?.name !== 'npm' || manager.lockfile === null) return []
-  const text = await source.text(manager.lockfile, longestLockfile)
+  const text = await source.text(manager.lockfile, maxLockfileLength)
   const packages = ownOf(await readObject(text), 'packages')
   // The package of the project: the first one, or a member of the workspace.
   const own = ownOf(packages, root.slice(manager.directory.length).replace(/\/$/, ''))

@@ -1,6 +1,6 @@
 // The package manager of a project: by `packageManager` of package.json, else by the lockfile.
 import type { Source } from '../tree/source-tree.ts'
-import { longestManifest, type PackageManifest, readManifest } from './manifest.ts'
+import { maxManifestLength, type PackageManifest, readManifest } from './manifest.ts'
 import type { ManagerName, PackageManager } from './types.ts'
 import type { Warning } from './warning.ts'
 import { hasMember } from './workspaces.ts'
@@ -54,7 +54,7 @@ async function placeOf(source: Source, root: string, manifest: PackageManifest) 
       .slice(0, depth)
       .map((part) => `${part}/`)
       .join('')
-    const text = await source.text(`${directory}package.json`, longestManifest)
+    const text = await source.text(`${directory}package.json`, maxManifestLength)
     const above = await readManifest(text)
     const isWorkspace = above.workspaces || source.entries.has(`${directory}pnpm-workspace.yaml`)
     if (text === null || !isWorkspace) continue

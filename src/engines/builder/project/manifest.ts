@@ -16,29 +16,29 @@ export type PackageManifest = {
   members: string[] | null
 }
 
-export const longestManifest = 1 << 20
-const mostEntries = 5_000
-const longestText = 4_000
-const longestScript = 65_536
+export const maxManifestLength = 1 << 20
+const maxEntries = 5_000
+const maxTextLength = 4_000
+const maxScriptLength = 65_536
 
 const objectOf = (value: unknown): Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
 
-const textOf = (value: unknown, most = longestText): string | null =>
+const textOf = (value: unknown, most = maxTextLength): string | null =>
   typeof value === 'string' && value.length > 0 && value.length <= most ? value : null
 
 /** An own property: `constructor` of a package.json that has none is null, not a function. */
 export const ownOf = (object: unknown, name: string): unknown =>
   Object.getOwnPropertyDescriptor(objectOf(object), name)?.value
 
-function texts(value: unknown, most = longestText): [string, string][] {
+function texts(value: unknown, most = maxTextLength): [string, string][] {
   return Object.entries(objectOf(value))
-    .slice(0, mostEntries)
+    .slice(0, maxEntries)
     .filter((entry): entry is [string, string] => textOf(entry[1], most) !== null)
 }
 
 const listOf = (value: unknown): string[] | null =>
-  Array.isArray(value) ? value.slice(0, mostEntries).filter((one) => textOf(one, 200) !== null) : null
+  Array.isArray(value) ? value.slice(0, maxEntries).filter((one) => textOf(one, 200) !== null) : null
 
 /** Null for anything but a JSON object, and for one of more parts than a large lockfile has. */
 export async function readObject(text: string | null): Promise<Record<string, unknown> | null> {
@@ -59,7 +59,7 @@ export async function readManifest(text: string | null): Promise<PackageManifest
   const kinds = ['optionalDependencies', 'devDependencies', 'dependencies']
   return {
     unreadable: text !== null && found === null,
-    scripts: new Map(texts(ownOf(found, 'scripts'), longestScript)),
+    scripts: new Map(texts(ownOf(found, 'scripts'), maxScriptLength)),
     dependencies: new Map(kinds.flatMap((kind) => texts(ownOf(found, kind)))),
     main: textOf(ownOf(found, 'main'), 200),
     packageManager: textOf(ownOf(found, 'packageManager'), 300),

@@ -1,6 +1,6 @@
 // Which versions of Node.js the packages of a project need: by npm's lockfile, else by what is known of frameworks.
 import type { Source } from '../tree/source-tree.ts'
-import { longestLockfile } from './lockfile.ts'
+import { maxLockfileLength } from './lockfile.ts'
 import { ownOf, type PackageManifest, readObject } from './manifest.ts'
 import type { NodeNeed } from './node-version.ts'
 import type { PackageManager } from './types.ts'
@@ -16,7 +16,7 @@ const known: readonly [name: string, since: number, range: string][] = [
 ]
 
 const plainRange = /^[\w\s.*^~<>=|-]{1,100}$/
-const mostNeeds = 200
+const maxNeeds = 200
 
 /** Of the packages that package.json names itself: what those need is theirs to say. */
 export async function nodeNeeds(
@@ -26,9 +26,9 @@ export async function nodeNeeds(
 ): Promise<NodeNeed[]> {
   if (dependencies.size === 0) return []
   const isNpm = manager?.name === 'npm' && manager.lockfile !== null
-  const text = isNpm ? await source.text(manager.lockfile!, longestLockfile) : null
+  const text = isNpm ? await source.text(manager.lockfile!, maxLockfileLength) : null
   const packages = ownOf(await readObject(text), 'packages')
-  const locked = [...dependencies.keys()].slice(0, mostNeeds).flatMap((name) => {
+  const locked = [...dependencies.keys()].slice(0, maxNeeds).flatMap((name) => {
     const range = ownOf(ownOf(ownOf(packages, `node_modules/${name}`), 'engines'), 'node')
     return typeof range === 'string' && plainRange.test(range) ? [{ name: name.slice(0, 100), range }] : []
   })

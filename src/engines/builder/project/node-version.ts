@@ -5,7 +5,7 @@ import type { Warning } from './warning.ts'
 
 const supported: readonly NodeMajor[] = nodeMajors
 const codeNames: Record<string, number> = { hydrogen: 18, iron: 20, jod: 22, krypton: 24 }
-const longestRange = 200
+const maxRangeLength = 200
 
 /** `range` is one that `engines` may have. */
 export type NodeNeed = { name: string; range: string }
@@ -58,7 +58,7 @@ function firstLine(text: string | null): string | null {
     .map((line) => line.replace(/#.*/, '').trim())
     .find((line) => line !== '')
   // It is repeated in sentences.
-  return line !== undefined && line.length <= longestRange && /^[\w\s.*^~<>=|/-]+$/.test(line) ? line : null
+  return line !== undefined && line.length <= maxRangeLength && /^[\w\s.*^~<>=|/-]+$/.test(line) ? line : null
 }
 
 /** The supported version next to what is asked for: an older project gets the oldest. */

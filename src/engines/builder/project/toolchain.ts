@@ -29,8 +29,8 @@ const versions: Record<Exclude<ManagerName, 'npm'>, [lockfile: RegExp, version: 
   bun: [[/(?:)/, '1.4.4']],
 }
 
-const longestLockfile = 64 << 20
-const longestSettings = 1 << 16
+const maxLockfileLength = 64 << 20
+const maxSettingsLength = 1 << 16
 
 /** A package manager whose version is known; null is the npm of this machine. */
 export type ChosenManager = PackageManager & { program: Program | null }
@@ -43,7 +43,7 @@ export async function chooseManager(source: Source, manager: PackageManager): Pr
     return { ...manager, version: named, program: named ? managerProgram({ name, version: named }) : null }
   // All of them tell their form in their first lines; the rest may be long, and made to be searched slowly.
   const text =
-    named || !lockfile ? '' : ((await source.text(lockfile, longestLockfile)) ?? '').slice(0, longestSettings)
+    named || !lockfile ? '' : ((await source.text(lockfile, maxLockfileLength)) ?? '').slice(0, maxSettingsLength)
   const version = named ?? versions[name].find(([form]) => form.test(text))![1]
   const isDefault = versions[name].some(([, one]) => one === version)
   return {
@@ -77,7 +77,7 @@ export const scriptCommandOf = (manager: Pick<PackageManager, 'name'> | null, sc
 /** Yarn from version 2 on unpacks no packages unless it is told to: only programs that it starts find them. */
 export async function usesPlugAndPlay(source: Source, { name, version, directory }: PackageManager): Promise<boolean> {
   if (name !== 'yarn' || !isBerry(version)) return false
-  const settings = await source.text(`${directory}.yarnrc.yml`, longestSettings)
+  const settings = await source.text(`${directory}.yarnrc.yml`, maxSettingsLength)
   return !/^nodeLinker:\s*["']?(node-modules|pnpm)\b/m.test(settings ?? '')
 }
 

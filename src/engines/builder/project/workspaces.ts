@@ -2,8 +2,8 @@
 import type { Source } from '../tree/source-tree.ts'
 import type { PackageManifest } from './manifest.ts'
 
-const longestList = 1 << 16
-const mostPatterns = 500
+const maxListLength = 1 << 16
+const maxPatterns = 500
 
 /** Whether the workspace in `directory` has `member`, a folder below it; both are empty or have a slash at their end. */
 export async function hasMember(
@@ -12,7 +12,7 @@ export async function hasMember(
   { members }: Pick<PackageManifest, 'members'>,
   member: string,
 ): Promise<boolean> {
-  const listed = await source.text(`${directory}pnpm-workspace.yaml`, longestList)
+  const listed = await source.text(`${directory}pnpm-workspace.yaml`, maxListLength)
   const patterns = listed === null ? members : packagesOf(listed)
   // What cannot be read is left to the package manager.
   if (patterns === null) return true
@@ -44,7 +44,7 @@ const plain = (text: string) => text.trim().replace(/^(["'])(.*)\1$/, '$2')
 export function isAmong(patterns: string[], path: string): boolean {
   const names = path.split('/')
   let among = false
-  for (const pattern of patterns.slice(0, mostPatterns)) {
+  for (const pattern of patterns.slice(0, maxPatterns)) {
     const isNot = pattern.startsWith('!')
     const parts = pattern
       .slice(isNot ? 1 : 0)

@@ -31,7 +31,7 @@ export type CachedFolder = {
 }
 
 // Dependencies of a larger workspace are installed each time.
-const mostMembers = 300
+const maxMembers = 300
 
 /**
  * `root` is the root directory, and `members` are the directories of all packages of its workspace; each is empty or
@@ -45,7 +45,7 @@ export function foldersOf(root: string, members: string[]): CachedFolder[] {
     onlyForBuilds: unusedByServers.includes(name),
   }))
   const others = members.filter((directory) => directory !== root)
-  if (others.length > mostMembers) return own.slice(1)
+  if (others.length > maxMembers) return own.slice(1)
   const id = (path: string) => createHash('sha256').update(path).digest('hex').slice(0, 16)
   return [
     ...own,
@@ -84,9 +84,9 @@ export type Caches = {
 const noteFile = 'note.json'
 const removed = '.removed-'
 // The dependencies of a large server are copied in less.
-const longestWaitMs = 15_000
+const maxWaitMs = 15_000
 
-export function openCaches(root: string, mostMb: number): Caches {
+export function openCaches(root: string, maxMb: number): Caches {
   const ownSlot = ({ production, untrusted, ref }: Build) =>
     production
       ? 'production'
@@ -121,7 +121,7 @@ export function openCaches(root: string, mostMb: number): Caches {
   /** A cache without a note is incomplete, for example after a crash, and is not used. */
   async function takeSlot(slot: string, to: string): Promise<CacheNote | null> {
     const saved = beingSaved.get(slot)
-    if (saved) await Promise.race([saved, setTimeout(longestWaitMs, null, { ref: false })])
+    if (saved) await Promise.race([saved, setTimeout(maxWaitMs, null, { ref: false })])
     if (!(await move(slot, to))) return null
     const note = await readNote(to)
     if (note === null) await removeTree(to)
@@ -158,7 +158,7 @@ export function openCaches(root: string, mostMb: number): Caches {
     const found = await list()
     let kb = found.reduce((sum, { note }) => sum + note.kb, 0)
     for (const { slot, note } of found) {
-      if (kb <= mostMb * 1024) return
+      if (kb <= maxMb * 1024) return
       kb -= note.kb
       await clear(slot)
     }

@@ -148,7 +148,7 @@ function lfsEnvironment(): Record<string, string> {
   }
 }
 
-const longestPrinted = 20_000
+const maxPrintedLength = 20_000
 
 const idsIn = (folders: CachedFolder[]) => folders.map(({ id }) => id).join(' ')
 
@@ -200,7 +200,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
       limits: { ...limits, timeoutMs: Math.min(limits.timeoutMs, 600_000) },
       onOutput(stream, chunk) {
         if (stream === 'stderr') log.output(stream, chunk)
-        else printed = (printed + chunk).slice(-longestPrinted)
+        else printed = (printed + chunk).slice(-maxPrintedLength)
       },
     })
     const unlisten = onAbort(signal, process.kill)

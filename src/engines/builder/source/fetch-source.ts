@@ -85,10 +85,10 @@ export async function noteLostFiles({ tools, build, signal }: Task): Promise<voi
 }
 
 /** The limit per file does not bound the sum of packs, submodules and Git LFS files. */
-function watchSize(directory: string, mostMb: number, onExceeded: () => void): { stop(): void } {
+function watchSize(directory: string, maxMb: number, onExceeded: () => void): { stop(): void } {
   const timer = setInterval(() => {
     execFile('du', ['-s', '-k', '--', directory], (_error, stdout) => {
-      if (Number.parseInt(stdout, 10) > mostMb * 1024) onExceeded()
+      if (Number.parseInt(stdout, 10) > maxMb * 1024) onExceeded()
     })
   }, sizeEveryMs)
   return { stop: () => clearInterval(timer) }

@@ -68,14 +68,14 @@ export async function runGit(
   return { ok, said }
 }
 
-/** The output of a command, split at NUL; throws if it failed or a record is longer than `mostBytes`. */
-export async function* readRecords(args: string[], options: GitOptions, mostBytes: number): AsyncGenerator<Buffer> {
+/** The output of a command, split at NUL; throws if it failed or a record is longer than `maxBytes`. */
+export async function* readRecords(args: string[], options: GitOptions, maxBytes: number): AsyncGenerator<Buffer> {
   const { child, succeeded } = startGit(args, options)
   child.stdin.end()
   child.stderr.resume()
   try {
     const reader = new ByteReader(child.stdout)
-    for (let record = await reader.until(0, mostBytes); record; record = await reader.until(0, mostBytes)) yield record
+    for (let record = await reader.until(0, maxBytes); record; record = await reader.until(0, maxBytes)) yield record
     options.signal.throwIfAborted()
     if (!(await succeeded)) throw new Error(`git ${args[0]} failed`)
   } finally {

@@ -5,8 +5,8 @@ import type { BuildLog } from '../explain/log.ts'
 import { asText, type Source } from '../tree/source-tree.ts'
 import { type GitOptions, runGit, type Talking } from './git.ts'
 
-const longestAttributes = 256 << 10
-const mostAttributeFiles = 100
+const maxAttributesLength = 256 << 10
+const maxAttributeFiles = 100
 
 /** Whether the commit uses Git LFS; if so, its objects are in the bare repository afterwards. */
 export async function fetchLfs(
@@ -46,8 +46,8 @@ async function attributesWithLfs(source: Source): Promise<string | null> {
   let files = 0
   for (const path of source.entries.keys()) {
     if (path !== '.gitattributes' && !path.endsWith('/.gitattributes')) continue
-    if (++files > mostAttributeFiles) return null
-    const text = await source.text(path, longestAttributes)
+    if (++files > maxAttributeFiles) return null
+    const text = await source.text(path, maxAttributesLength)
     if (text !== null && namesLfs(text)) return path
   }
   return null

@@ -34,12 +34,12 @@ export type SourceOptions = {
 }
 
 const resolveTimeoutMs = 10_000
-const mostEntries = 200_000
-const longestRecord = 8_192
-const longestMessage = 200
+const maxEntries = 200_000
+const maxRecordLength = 8_192
+const maxMessageLength = 200
 // A few small objects can describe a tree of any size.
-const mostNameBytes = 64 << 20
-const mostSubmodules = 50
+const maxNameBytes = 64 << 20
+const maxSubmodules = 50
 
 /** What to do about a host that refuses us. */
 export function refusedBy(repo: string, refusal: Exclude<Refusal, 'unreachable'>): BuildFailure {
@@ -103,9 +103,9 @@ export function sourceOf(git: GitOptions, commit: string, entries: Map<string, T
     entries,
     submodules: [],
     usesLfs: false,
-    async text(path, mostBytes) {
+    async text(path, maxBytes) {
       const entry = entries.get(path)
-      if (entry?.kind !== 'file' || entry.size > mostBytes) return null
+      if (entry?.kind !== 'file' || entry.size > maxBytes) return null
       let text: string | null = null
       for await (const content of objects.read([entry])) text = (await content.whole()).toString()
       return text
@@ -118,12 +118,12 @@ export function sourceOf(git: GitOptions, commit: string, entries: Map<string, T
 /** Anybody writes it: one line of bounded length, without control characters. */
 async function messageOf(git: GitOptions, commit: string): Promise<string> {
   try {
-    for await (const record of readRecords(['log', '-1', '-z', '--format=%s', commit], git, longestRecord)) {
+    for await (const record of readRecords(['log', '-1', '-z', '--format=%s', commit], git, maxRecordLength)) {
       const line = record
         .toString()
         .replace(/\p{Cc}+/gu, ' ')
         .trim()
-      return [...line].slice(0, longestMessage).join('')
+      return [...line].slice(0, maxMessageLength).join('')
     }
   } catch {
     // It is not needed; the files are.
@@ -153,7 +153,7 @@ async function listAll(
         throw new BuildFailure('clone_failed', `The submodule ${shown} cannot be cloned: its path is not UTF-8.`)
       }
       const found = submoduleUrl(urls.get(linkPath), shown, module.url, urlTemplate)
-      if (submodules.length >= mostSubmodules) throw tooMany(`${mostSubmodules} submodules`)
+      if (submodules.length >= maxSubmodules) throw tooMany(`${maxSubmodules} submodules`)
       log.system(`Cloning submodule ${shown} at ${commit.slice(0, 7)}`)
       await fetchCommit({ ...git, local: false }, { url: found, commit, remote, what: `submodule ${shown}` }, log)
       submodules.push({ path, commit })
@@ -203,12 +203,12 @@ export async function listTree(
   let nameBytes = 0
   const start = Buffer.from(path === '' ? '' : `${path}/`, 'latin1')
   try {
-    for await (const record of readRecords(['ls-tree', '-r', '-z', '--long', commit], git, longestRecord)) {
+    for await (const record of readRecords(['ls-tree', '-r', '-z', '--long', commit], git, maxRecordLength)) {
       const tab = record.indexOf(0x09)
       const [mode, , hash = '', size] = record.toString('latin1', 0, tab).split(/ +/)
       const name = Buffer.concat([start, record.subarray(tab + 1)])
       nameBytes += name.length
-      if (nameBytes > mostNameBytes) throw tooMany(`${mostNameBytes >> 20} MB of names`)
+      if (nameBytes > maxNameBytes) throw tooMany(`${maxNameBytes >> 20} MB of names`)
       if (mode === '160000') submodules.push({ path: record.toString('latin1', tab + 1), commit: hash })
       else
         entries.set(name.toString('latin1'), {
@@ -217,8 +217,8 @@ export async function listTree(
           hash,
           size: Number(size),
         })
-      if (entries.size > mostEntries) throw tooMany(`${mostEntries} files`)
-      if (submodules.length > mostSubmodules) throw tooMany(`${mostSubmodules} submodules`)
+      if (entries.size > maxEntries) throw tooMany(`${maxEntries} files`)
+      if (submodules.length > maxSubmodules) throw tooMany(`${maxSubmodules} submodules`)
     }
   } catch (error) {
     git.signal.throwIfAborted()

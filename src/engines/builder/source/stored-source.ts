@@ -29,9 +29,9 @@ export function openStoredSource(artifacts: Artifacts, files: readonly UploadedF
     entries,
     submodules: [],
     usesLfs: false,
-    async text(path, mostBytes) {
+    async text(path, maxBytes) {
       const entry = entries.get(path)
-      if (entry?.kind !== 'file' || entry.size > mostBytes) return null
+      if (entry?.kind !== 'file' || entry.size > maxBytes) return null
       return (await loadUploaded(artifacts, entry.hash, entry.size)).toString()
     },
     read,

@@ -3,8 +3,8 @@ import { readAddress, urlOfAddress } from '../../../platform/git/repository-addr
 import { BuildFailure } from '../explain/failure.ts'
 import { type GitOptions, readRecords } from './git.ts'
 
-const longestRecord = 8_192
-const mostRecords = 1_000
+const maxRecordLength = 8_192
+const maxRecords = 1_000
 
 /** Path → URL from the commit's .gitmodules. */
 export async function submoduleUrls(git: GitOptions, commit: string): Promise<Map<string, string>> {
@@ -14,11 +14,11 @@ export async function submoduleUrls(git: GitOptions, commit: string): Promise<Ma
     for await (const record of readRecords(
       ['config', '--blob', `${commit}:.gitmodules`, '-z', '--list'],
       git,
-      longestRecord,
+      maxRecordLength,
     )) {
       const [, name, key, value] = /^submodule\.(.*)\.(path|url)\n(.*)$/s.exec(record.toString('latin1')) ?? []
       if (name !== undefined) sections.set(name, { ...sections.get(name), [key!]: value })
-      if (++records > mostRecords) break
+      if (++records > maxRecords) break
     }
   } catch {
     git.signal.throwIfAborted()

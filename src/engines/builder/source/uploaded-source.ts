@@ -10,7 +10,7 @@ import { type GitOptions, makeBareRepository, startGit } from './git.ts'
 import { listTree, sourceOf } from './source.ts'
 
 const ref = 'refs/heads/main'
-const mostSaid = 2_000
+const maxSaid = 2_000
 
 /** The files are gone: unfinished when they were given up, or from before a restored backup. */
 export class NotKept extends BuildFailure {
@@ -60,11 +60,11 @@ async function importFiles(artifacts: Artifacts, files: readonly UploadedFile[],
   const { child, succeeded } = startGit(['fast-import', '--quiet', '--done', '--depth=0'], git, { settings })
   let said = ''
   child.stderr.on('data', (chunk) => {
-    said = (said + chunk).slice(-mostSaid)
+    said = (said + chunk).slice(-maxSaid)
   })
   let printed = ''
   child.stdout.on('data', (chunk) => {
-    printed = (printed + chunk).slice(-mostSaid)
+    printed = (printed + chunk).slice(-maxSaid)
   })
   // What it could not read is known by how it ends.
   child.stdin.on('error', () => {})
@@ -94,7 +94,7 @@ async function writeCommit(
   for (const { path, sha256, size, mode } of files) {
     signal.throwIfAborted()
     await write(`M ${mode.toString(8)} inline ${quoted(path)}\ndata ${size}\n`)
-    if (size <= artifacts.mostBufferedBytes) await write(await loadUploaded(artifacts, sha256, size))
+    if (size <= artifacts.maxBufferedBytes) await write(await loadUploaded(artifacts, sha256, size))
     else for await (const chunk of streamUploaded(artifacts, sha256, size)) await write(chunk)
     await write('\n')
   }

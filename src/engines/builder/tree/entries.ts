@@ -21,16 +21,16 @@ export type Packed = {
   entries(): AsyncGenerator<Entry>
 }
 
-const longestText = 10_000
-const longestName = 255
+const maxTextLength = 10_000
+const maxNameLength = 255
 // PATH_MAX of Linux, without the NUL.
-export const longestTarget = 4095
+export const maxTargetLength = 4095
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 export async function readPacked(stream: Readable, limits: Limits): Promise<Packed> {
   const reader = new ByteReader(stream)
   const first = await readHeader(reader)
-  const text = async () => (await reader.take(bounded(first.size, longestText))).toString()
+  const text = async () => (await reader.take(bounded(first.size, maxTextLength))).toString()
   if (first.kind === entryKinds.missing) {
     return { output: { missing: (await text()).split('\0').filter(Boolean) }, entries: async function* () {} }
   }
@@ -48,12 +48,12 @@ async function* readEntries(reader: ByteReader, limits: Limits): AsyncGenerator<
     if (kind === entryKinds.end) return
     if (++entries > limits.entries) throw tooLarge(`more than ${limits.entries} files`)
     if (kind === entryKinds.refused) {
-      throw refusal(readable(name), (await reader.take(bounded(size, longestText))).toString())
+      throw refusal(readable(name), (await reader.take(bounded(size, maxTextLength))).toString())
     }
     const path = checkPath(name, limits)
     if (kind === entryKinds.directory) yield { kind: 'directory', path }
     else if (kind === entryKinds.link) {
-      yield { kind: 'link', path, target: checkTarget(path, await reader.take(bounded(size, longestTarget))) }
+      yield { kind: 'link', path, target: checkTarget(path, await reader.take(bounded(size, maxTargetLength))) }
     } else if (kind === entryKinds.file || kind === entryKinds.executable) {
       bytes += size
       if (bytes > limits.bytes) throw tooLarge(`larger than ${Math.floor(limits.bytes / 1024 ** 2)} MiB`)
@@ -122,7 +122,7 @@ export function checkPath(name: Buffer, { pathBytes, depth }: Pick<Limits, 'path
   if (parts.length > depth) throw refusal(`${shown.slice(0, 100)}…`, `is more than ${depth} folders deep`)
   for (const part of parts) {
     if (part === '' || part === '.' || part === '..') throw refusal(shown, 'has an empty, `.` or `..` segment')
-    if (Buffer.byteLength(part) > longestName) throw refusal(shown, `has a name longer than ${longestName} bytes`)
+    if (Buffer.byteLength(part) > maxNameLength) throw refusal(shown, `has a name longer than ${maxNameLength} bytes`)
   }
   return path
 }
@@ -131,7 +131,7 @@ export function checkPath(name: Buffer, { pathBytes, depth }: Pick<Limits, 'path
 export function checkTarget(path: string, bytes: Buffer): string {
   const target = decode(bytes)
   if (target === null) throw refusal(path, 'is a link whose target is not UTF-8')
-  if (target === '' || target.includes('\0') || bytes.length > longestTarget) {
+  if (target === '' || target.includes('\0') || bytes.length > maxTargetLength) {
     throw refusal(path, 'is a link whose target is not a path')
   }
   return target

@@ -27,7 +27,7 @@ type End = { place: Place; hops: number }
 /** Called before work that costs as many names and bytes of paths; throws when it is too much. */
 export type Pay = (names: number, bytes: number) => void
 
-const mostHops = 40
+const maxHops = 40
 // A folder takes 300 bytes of memory.
 const namesOfNode = 3
 
@@ -118,7 +118,7 @@ export function createResolver(root: Node, prefix: string, pay: Pay, pauses: Pau
       if (child.link.end === null && !child.link.isOpen) return child
       // One that is being walked already leads back to itself.
       walk.hops += child.link.end?.hops ?? Number.POSITIVE_INFINITY
-      if (walk.hops > mostHops) return end('absent')
+      if (walk.hops > maxHops) return end('absent')
       const { place } = child.link.end!
       if (typeof place === 'string') return end(place)
       walk.at = place

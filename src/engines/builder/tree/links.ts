@@ -10,8 +10,8 @@ export type LinkLimits = Pick<Limits, 'entries' | 'pathBytes' | 'depth'> & {
 }
 
 // About a second of a core: names take 0.1 to 0.3 µs, a path of a kilobyte ten.
-const mostNames = 1_000_000
-const mostBytes = 64 << 20
+const maxNames = 1_000_000
+const maxBytes = 64 << 20
 // To make and check a path takes 1 to 2 µs besides its bytes.
 const namesOfPath = 4
 
@@ -42,7 +42,7 @@ export async function followLinks<File>(
   function pay(moreNames: number, moreBytes: number): void {
     names += moreNames
     bytes += moreBytes
-    if (names > mostNames || bytes > mostBytes)
+    if (names > maxNames || bytes > maxBytes)
       throw new BuildFailure('output_too_large', 'The output has too many links to follow.')
   }
 

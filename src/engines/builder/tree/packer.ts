@@ -27,7 +27,7 @@ const kinds = ${JSON.stringify(entryKinds)}
 const plan = JSON.parse(fs.readFileSync(0, 'utf8'))
 const tree = fs.realpathSync(process.cwd())
 const without = new Set(plan.without)
-const mostBuffered = 1 << 18
+const maxBuffered = 1 << 18
 let waiting = []
 let waitingBytes = 0
 
@@ -48,7 +48,7 @@ function flush() {
 function send(bytes) {
   waiting.push(bytes)
   waitingBytes += bytes.length
-  if (waitingBytes >= mostBuffered) flush()
+  if (waitingBytes >= maxBuffered) flush()
 }
 
 function head(kind, name, size) {

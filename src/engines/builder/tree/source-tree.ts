@@ -21,8 +21,8 @@ export type Source = {
   submodules: { path: string; commit: string }[]
   /** Has Git LFS files, whose content was fetched. */
   usesLfs: boolean
-  /** Null if the file does not exist or is larger than `mostBytes`. */
-  text(path: string, mostBytes: number): Promise<string | null>
+  /** Null if the file does not exist or is larger than `maxBytes`. */
+  text(path: string, maxBytes: number): Promise<string | null>
   read(entries: Iterable<TreeEntry>): AsyncGenerator<FileContent>
   close(): void
 }

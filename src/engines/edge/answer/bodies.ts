@@ -15,11 +15,11 @@ export type Bodies = {
 }
 
 /** A bundle of a usual size fits in when compressed; 32 MB hold at least 128 of the largest. */
-export const largestInMemory = 256 << 10
-const mostBytes = 32 << 20
+export const maxInMemory = 256 << 10
+const maxBytes = 32 << 20
 
 export function createBodies(artifacts: Artifacts): Bodies {
-  const kept = new LRUCache<string, Buffer>({ max: 50_000, maxSize: mostBytes })
+  const kept = new LRUCache<string, Buffer>({ max: 50_000, maxSize: maxBytes })
   const loading = new Map<string, Promise<Buffer>>()
   const encodingOf = ({ encoding }: Variant) => (encoding === 'identity' ? undefined : encoding)
 

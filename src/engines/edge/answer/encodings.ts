@@ -11,14 +11,14 @@ export type Preference = readonly AnyEncoding[]
 const identityOnly: Preference = ['identity']
 // Browsers send only a few distinct values; the bound keeps a client from filling the memory with invented ones.
 const known = new Map<string, Preference>()
-const mostKnown = 500
+const maxKnown = 500
 
 export function preferenceOf(header: string | undefined): Preference {
   if (header === undefined) return identityOnly
   let preference = known.get(header)
   if (preference === undefined) {
     preference = parse(header)
-    if (known.size >= mostKnown) known.clear()
+    if (known.size >= maxKnown) known.clear()
     if (header.length <= 200) known.set(header, preference)
   }
   return preference

@@ -5,7 +5,7 @@ import type { Range } from './ranges.ts'
 
 const largePiece = 512 << 10
 // Each copy holds two pieces. From so many on they are small, because slow visitors hold them for long.
-const mostLarge = 32
+const maxLarge = 32
 const smallPiece = 64 << 10
 
 /** Memory that was used before costs half of new memory, whose pages the system has to clear first. */
@@ -14,7 +14,7 @@ let copies = 0
 
 function takePair(): [Buffer, Buffer] {
   const take = () => {
-    if (copies > mostLarge) return Buffer.allocUnsafeSlow(smallPiece)
+    if (copies > maxLarge) return Buffer.allocUnsafeSlow(smallPiece)
     return spare.pop() ?? Buffer.allocUnsafeSlow(largePiece)
   }
   return [take(), take()]
@@ -73,6 +73,6 @@ export async function copyFile(
     copies--
     // What a connection may still send from is left to the garbage collector.
     if (isIdle)
-      for (const buffer of pair) if (buffer.length === largePiece && spare.length < 2 * mostLarge) spare.push(buffer)
+      for (const buffer of pair) if (buffer.length === largePiece && spare.length < 2 * maxLarge) spare.push(buffer)
   }
 }

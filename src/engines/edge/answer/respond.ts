@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { StoreUnavailable } from '../../../platform/artifacts/artifacts.ts'
 import type { EdgeMetrics } from '../observe/metrics.ts'
-import { type Bodies, largestInMemory } from './bodies.ts'
+import { type Bodies, maxInMemory } from './bodies.ts'
 import { revalidateCaching } from './caching.ts'
 import { preferenceOf } from './encodings.ts'
 import { CopyCut, copyFile } from './file-copy.ts'
@@ -58,7 +58,7 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     const { headers, size } = variant
     const body = bodies.get(variant)
     if (body) return void end(response, status, headers, body)
-    if (size > largestInMemory) {
+    if (size > maxInMemory) {
       return void stream(response, { status, headers, variant, plain, range: { start: 0, end: size - 1 } })
     }
     bodies

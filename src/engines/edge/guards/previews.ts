@@ -32,7 +32,7 @@ export type PreviewOptions = {
 }
 
 export const unlockPath = '/.berth/unlock'
-const mostKnown = 10_000
+const maxKnown = 10_000
 const visitMs = 7 * 24 * 60 * 60_000
 
 // Bound to the host by the browser, where it can be: no page of another host can set one of this name.
@@ -41,7 +41,7 @@ const cookieName = (request: IncomingMessage) => (isEncrypted(request) ? '__Host
 export function createPreviews({ vault, respond, count, hasher = createPasswordHasher() }: PreviewOptions): Previews {
   const tries = createTries()
   // Right ones, by a keyed hash: they may be sent without end, and the slow check is shared by all projects.
-  const known = new LRUCache<string, true>({ max: mostKnown })
+  const known = new LRUCache<string, true>({ max: maxKnown })
   const knownKey = randomBytes(32)
 
   /** What opens a host: of its deployment, or of the whole project. */

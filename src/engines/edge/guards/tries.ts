@@ -15,9 +15,9 @@ const windowMs = 15 * 60_000
 // knows the password gets in, whatever strangers do.
 const perProject = 300
 const perAddressUnderAttack = 2
-const mostKept = 20_000
+const maxKept = 20_000
 // By size: with `max` each would reserve its whole memory at once.
-const bound = { maxSize: mostKept, sizeCalculation: () => 1 }
+const bound = { maxSize: maxKept, sizeCalculation: () => 1 }
 
 export function createTries(perAddress = 10): Tries {
   const addresses = new LRUCache<string, Count>(bound)

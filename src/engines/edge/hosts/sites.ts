@@ -10,7 +10,7 @@ import {
   matchingBlocks,
   parseHeaders,
 } from '../../../platform/site-rules/header-rules.ts'
-import { longestRules, parseRedirects, type RedirectRule } from '../../../platform/site-rules/redirects.ts'
+import { maxRulesLength, parseRedirects, type RedirectRule } from '../../../platform/site-rules/redirects.ts'
 import { buildRoutes, buildRoutesInSteps, type FileRoute, type Route } from '../answer/routes.ts'
 import { createVariants, type Variants } from '../answer/variants.ts'
 import type { Addresses } from './resolve.ts'
@@ -50,14 +50,14 @@ const bytesPerRule = 300
 const bytesPerPassword = 200
 // Headers of a site are kept as text for each path that was visited, and as the head of an answer.
 const copiesOfHeaders = 3
-const mostBytes = 24 << 20
-const mostSites = 20_000
-const mostShared = 1_000
+const maxBytes = 24 << 20
+const maxSites = 20_000
+const maxShared = 1_000
 // Sites of more files are made ready one after the other, in steps, and for half of the time: whoever asks for several of
 // them in turn, each of which takes the place of another in the cache, must not hold up the visitors of others.
 const manyFiles = 2_000
 const stepMs = 5
-const mostLarge = 10_000
+const maxLarge = 10_000
 
 export type SiteRules = { redirects: RedirectRule[]; headers: HeaderBlock[]; routes?: Map<string, Route> }
 
@@ -115,7 +115,7 @@ function variantMaker(
     let variants = shared.get(key)
     if (!variants) {
       variants = make()
-      if (shared.size >= mostShared) shared.clear()
+      if (shared.size >= maxShared) shared.clear()
       shared.set(key, variants)
     }
     return variants
@@ -129,10 +129,10 @@ function lengthOf(headers: ExtraHeaders): number {
 }
 
 export function createSites(artifacts: Artifacts, log: Logger): Sites {
-  const loaded = new LRUCache<string, Site>({ max: mostSites, maxSize: mostBytes })
+  const loaded = new LRUCache<string, Site>({ max: maxSites, maxSize: maxBytes })
   const loading = new Map<string, Promise<Site | null>>()
   /** Those that are known to have many files. */
-  const large = new LRUCache<string, true>({ max: mostLarge })
+  const large = new LRUCache<string, true>({ max: maxLarge })
   let turn: Promise<unknown> = Promise.resolve()
 
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -143,7 +143,7 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
 
   async function rulesOf(manifest: Manifest, name: string): Promise<string> {
     const file = Object.hasOwn(manifest.files, name) ? manifest.files[name]! : null
-    if (!file || file.size > longestRules) return ''
+    if (!file || file.size > maxRulesLength) return ''
     return (await artifacts.load(file.hash)).toString()
   }
 

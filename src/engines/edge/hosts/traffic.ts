@@ -11,11 +11,11 @@ export type Traffic = {
 }
 
 /** How many hosts of a project have counters of their own in an hour: each is a row that is kept for a year. */
-const mostHosts = { production: 50, deployment: 20 }
+const maxHosts = { production: 50, deployment: 20 }
 const otherHosts = ''
 const hourMs = 60 * 60_000
 
-type Project = { hosts: Map<string, Tally>; left: typeof mostHosts }
+type Project = { hosts: Map<string, Tally>; left: typeof maxHosts }
 
 export function createTraffic(now: () => number = Date.now): Traffic {
   const tallies = createTallies(edgeColumns.length)
@@ -26,7 +26,7 @@ export function createTraffic(now: () => number = Date.now): Traffic {
   function find({ name, kind, host: { projectId } }: Place): Tally {
     // A name that is taken down counts for nobody.
     if (projectId === '') return tallies.nobody
-    const project = projects.get(projectId) ?? { hosts: new Map(), left: { ...mostHosts } }
+    const project = projects.get(projectId) ?? { hosts: new Map(), left: { ...maxHosts } }
     projects.set(projectId, project)
     const known = project.hosts.get(name)
     if (known) return known

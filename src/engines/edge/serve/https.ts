@@ -49,11 +49,11 @@ export type HttpsServer = {
 
 const sessionIdleMs = 60_000
 // Browsers use at most a hundred; each stream costs memory that any client can claim.
-const mostStreams = 128
-const mostHeaderBytes = 16 << 10
+const maxStreams = 128
+const maxHeaderBytes = 16 << 10
 // Four pages of a browser, all cancelled at once. Node creates its objects for a request before anyone can refuse it, so
 // this is what resets may cost before the session ends; Node's default is 1,000.
-const mostResets = 512
+const maxResets = 512
 const resetsPerSecond = 33
 
 export function createHttpsServer(options: HttpsOptions): HttpsServer {
@@ -67,8 +67,8 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
       Http2ServerRequest: Http2Request,
       // Node's types of servers are those of its own class.
       Http2ServerResponse: Http2Response as unknown as typeof Http2ServerResponse,
-      settings: { maxConcurrentStreams: mostStreams, maxHeaderListSize: mostHeaderBytes, enablePush: false },
-      streamResetBurst: mostResets,
+      settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes, enablePush: false },
+      streamResetBurst: maxResets,
       streamResetRate: resetsPerSecond,
       ...tlsPolicy,
       handshakeTimeout: handshakeTimeoutMs,

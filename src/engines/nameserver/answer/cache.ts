@@ -64,9 +64,9 @@ export const standIn = '\x01\u0100'
 const slabOctets = 1 << 20
 const roomStep = 64
 // Long answers are rare and take the place of many short ones.
-const highestOctets = 4096
+const maxOctets = 4096
 // Answers that were given wait for being counted, also if they are in the cache no more.
-const mostGiven = 10_000
+const maxGiven = 10_000
 
 /**
  * A question has one slot; a later question with the same slot replaces it. So there is no list to maintain, and random
@@ -146,7 +146,7 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
     clear,
     count,
     hit(answer) {
-      if (answer.hits++ === 0 && given.push(answer) === mostGiven) count()
+      if (answer.hits++ === 0 && given.push(answer) === maxGiven) count()
     },
     get(message, query) {
       const signed = query.dnssecOk ? liveAt(slotOf(answerHash(query.hash, 'with'))) : null
@@ -166,7 +166,7 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
       return own && isBelow(own, message, query, encloserAt) ? own : null
     },
     set(hash, answer) {
-      if (answer.end - answer.start > highestOctets) return
+      if (answer.end - answer.start > maxOctets) return
       const { below, gaps } = answer
       if (!below || below.gap === null) return put(slotOf(hash), answer)
       put(slotOf(gapHash(hash, below.gap)), answer)

@@ -29,18 +29,18 @@ export type Encoder = {
 
 export type Encoded = Template & { truncated: boolean; pointers: readonly number[] }
 
-const highestMessage = 65_535
-const highestUdp = 4096
+const maxMessage = 65_535
+const maxUdp = 4096
 // A record is written before its size is checked; none is longer than this.
 const slack = 8192
 const pointer = 0xc000
-const highestPointer = 0x3fff
+const maxPointer = 0x3fff
 const aaBit = 0x04
 const tcBit = 0x02
 
 /** Each encoder has its own scratch buffer, so that threads share nothing. */
 export function createEncoder(): Encoder {
-  const scratch = Buffer.alloc(highestMessage + slack)
+  const scratch = Buffer.alloc(maxMessage + slack)
   const offsets = new Map<string, number>()
   let pointers: number[] = []
   let at = 0
@@ -61,7 +61,7 @@ export function createEncoder(): Encoder {
         writeU16(pointer | earlier)
         return
       }
-      if (at <= highestPointer) offsets.set(suffix, at)
+      if (at <= maxPointer) offsets.set(suffix, at)
       for (const end = start + 1 + length; start < end; start++) scratch[at++] = name.charCodeAt(start)
     }
     scratch[at++] = 0
@@ -102,9 +102,9 @@ export function createEncoder(): Encoder {
         offsets.set(start === 0 ? name : name.slice(start), headerOctets + start)
       }
       at += question.copy(scratch, at)
-      const highest = Math.min(limit, highestMessage)
+      const highest = Math.min(limit, maxMessage)
       // There is no way to get a longer answer than the longest message, so it has what fits.
-      const parts = highest > highestUdp
+      const parts = highest > maxUdp
       let truncated = false
       scratch[5] = 1
       for (const [index, section] of [found.answer, found.authority, found.additional].entries()) {

@@ -8,7 +8,7 @@ import { bareAnswer, type Encoder, type Options, type Template, withError } from
 
 /** As far as compression pointers reach. Each is encoded without a break, so that larger ones would delay queries. */
 export const messageOctets = 16_384
-const lowestRecordOctets = 12
+const minRecordOctets = 12
 const tcBit = 0x02
 
 export function optionsOf(query: Query): Options | null {
@@ -21,10 +21,10 @@ export function udpLimit(query: Query): number {
 }
 
 /** What these records take at least, with names compressed to nothing. */
-export function lowestOctets(sets: readonly OwnedSet[]): number {
+export function minOctets(sets: readonly OwnedSet[]): number {
   let octets = 0
   for (const { set } of sets) {
-    for (const { head, tail } of set.rdatas) octets += lowestRecordOctets + head.length + tail.length
+    for (const { head, tail } of set.rdatas) octets += minRecordOctets + head.length + tail.length
   }
   return octets
 }

@@ -44,9 +44,9 @@ export type AnswersWithoutZones = {
 }
 
 // Avoids fragmentation on every path (DNS flag day 2020).
-const highestUdp = 1232
+const maxUdp = 1232
 const plainUdp = 512
-const highestTcp = 65_535
+const maxTcp = 65_535
 
 /** Signed messages, NOTIFY, transfers and updates: for who has a key, and answered later or by several messages. */
 export function isSpecial({ opcode, tsig, type }: Query, tcp: boolean): boolean {
@@ -65,8 +65,8 @@ export function createAnswersWithoutZones({
   const nsid = Buffer.from(name, 'latin1')
 
   function limitOf({ query, tcp }: Context): number {
-    if (tcp) return highestTcp
-    return query.edns ? Math.min(highestUdp, Math.max(plainUdp, query.udpSize)) : plainUdp
+    if (tcp) return maxTcp
+    return query.edns ? Math.min(maxUdp, Math.max(plainUdp, query.udpSize)) : plainUdp
   }
 
   function limited(context: Context, rcode: number, tuple: number, make: () => Buffer): Buffer | null {
@@ -121,7 +121,7 @@ export function createAnswersWithoutZones({
           cookie = checked.cookie
           trusted ||= checked.valid
         }
-        opt = { nsid: query.nsid ? nsid : null, cookie, udpSize: highestUdp }
+        opt = { nsid: query.nsid ? nsid : null, cookie, udpSize: maxUdp }
       }
       return { message, query, peer, tcp, opt, trusted }
     },

@@ -100,11 +100,11 @@ export function chainOf(zone: SignedZone): SortedTexts {
 }
 
 // A large zone has more than can be kept.
-const mostMade = 5_000
+const maxMade = 5_000
 
 /** Keeps what was made for a zone, within bounds. */
 export function keepMade<V>(made: Map<string, V>, key: string, value: V): V {
-  if (made.size >= mostMade) made.clear()
+  if (made.size >= maxMade) made.clear()
   made.set(key, value)
   return value
 }

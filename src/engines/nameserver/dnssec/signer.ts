@@ -42,7 +42,7 @@ const validS = 14 * dayS
 // Clocks of others may be behind.
 const setBackS = 3_600
 const atOnce = 2_000
-const highestKeys = 1_000
+const maxKeys = 1_000
 
 /** What is wanted of one version of a zone. */
 export function* wantedOf(
@@ -81,7 +81,7 @@ export function isOld(octets: string, nowS: number): boolean {
 export type Signer = ReturnType<typeof createSigner>
 
 export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 1000) }: SignerOptions) {
-  const opened = new LRUCache<string, KeyObject>({ max: highestKeys })
+  const opened = new LRUCache<string, KeyObject>({ max: maxKeys })
 
   async function openKeys(ids: Iterable<string>): Promise<void> {
     const missing = [...new Set(ids)].filter((id) => !opened.has(id))

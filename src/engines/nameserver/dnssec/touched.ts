@@ -12,7 +12,7 @@ import { chainOf, entryOf, isInChain, type SignedZone } from './chain.ts'
 export type Version = { zone: SignedZone; records: ZoneRecords }
 
 // Each costs some lookups.
-const highestAliases = 100
+const maxAliases = 100
 
 /** Of a small zone it is not known. */
 const hasBelow = ({ records }: Version, key: string) => typeof records === 'string' || records.hasBelow(key)
@@ -33,7 +33,7 @@ function ownersOf(was: Version, is: Version, names: readonly string[], outside: 
       for (const key of path(keyOf(nameOf(line), origin), origin)) owners.add(key).add(`\x01*${key}`)
     }
     const aliases = insideAliases(origin, records, outside)
-    if (aliases.length > highestAliases) return null
+    if (aliases.length > maxAliases) return null
     for (const name of aliases) owners.add(keyOf(name, origin))
   }
   // What is below a delegation is not in the chain, and so comes or goes with it.

@@ -53,7 +53,7 @@ export type VersionsOptions = {
 export type Versions = ReturnType<typeof createVersions>
 
 // Some 50 ms of a thread: more is done beside everything else.
-const highestAtOnce = 300
+const maxAtOnce = 300
 // A millisecond each.
 const setsInAStep = 50
 const signaturesInAStep = 1_000
@@ -139,7 +139,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
     for (const row of rows)
       if (row.signing) open.push({ row, signing: row.signing, ...(await wantedIn(row, row.signing)) })
     await signer.load(open.flatMap(({ row, wanted }) => takeKnown(row, served(row.name), wanted)))
-    const isFew = ({ wanted }: { wanted: Wanted[] }) => signer.missingOf(wanted).length <= highestAtOnce
+    const isFew = ({ wanted }: { wanted: Wanted[] }) => signer.missingOf(wanted).length <= maxAtOnce
     const some = open.filter(isFew)
     await signer.complete(some.flatMap(({ wanted }) => wanted)).catch(() => {})
     const ready = some.filter(({ wanted }) => signer.missingOf(wanted).length === 0)
@@ -176,7 +176,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
       }
       const all = open.flatMap(({ wanted }) => wanted)
       await signer.load(open.flatMap(({ row, wanted }) => takeKnown(row, row.before, wanted)))
-      const isLong = signer.missingOf(all).length > highestAtOnce
+      const isLong = signer.missingOf(all).length > maxAtOnce
       if (!isLong) await signer.complete(all).catch(() => {})
       for (const change of open) {
         if (signer.missingOf(change.wanted).length > 0) others.push(change.row.name)

@@ -45,9 +45,9 @@ const concurrency = 8
 const lookupsAtOnce = 10
 // Of one run, so that a zone of thousands gives way to others between two.
 const targetsInARun = 200
-const lowestSeconds = 60
-const highestSeconds = 3_600
-const highestRetrySeconds = 600
+const minSeconds = 60
+const maxSeconds = 3_600
+const maxRetrySeconds = 600
 // Targets that are due a little later are looked up together with those that are due, and change the zone once.
 const togetherMs = 10_000
 // The job fails only for an unavailable database; those that were given up are queued again by the housekeeping.
@@ -121,7 +121,7 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
   async function find(target: string): Promise<Found> {
     const [ipv4, ipv6] = await Promise.all([addressesOf(target, 'A'), addressesOf(target, 'AAAA')])
     const ttl = Math.min(ipv4?.ttl ?? Number.POSITIVE_INFINITY, ipv6?.ttl ?? Number.POSITIVE_INFINITY)
-    const seconds = Number.isFinite(ttl) ? Math.min(highestSeconds, Math.max(lowestSeconds, ttl)) : lowestSeconds
+    const seconds = Number.isFinite(ttl) ? Math.min(maxSeconds, Math.max(minSeconds, ttl)) : minSeconds
     return { A: ipv4?.addresses ?? null, AAAA: ipv6?.addresses ?? null, seconds }
   }
 
@@ -144,7 +144,7 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
     const failed = found.A === null || found.AAAA === null
     const known = (ipv6: boolean) => kept?.addresses.filter((address) => isIPv6(address) === ipv6) ?? []
     const failures = failed ? (kept?.failures ?? 0) + 1 : 0
-    const seconds = failed ? Math.min(highestRetrySeconds, 30 * 2 ** Math.min(failures, 10)) : found.seconds
+    const seconds = failed ? Math.min(maxRetrySeconds, 30 * 2 ** Math.min(failures, 10)) : found.seconds
     return {
       name,
       target,

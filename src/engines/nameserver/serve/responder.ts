@@ -51,9 +51,9 @@ export type Responder = {
   respond(message: Buffer, peer: Peer, channel: Channel): Buffer | null | Promise<void>
 }
 
-const highestTcp = 65_535
+const maxTcp = 65_535
 // Waiting queries cost memory; beyond this number none waits for an address, and none of an account that has its part.
-const highestWaiting = { account: 200, all: 1_000 }
+const maxWaiting = { account: 200, all: 1_000 }
 
 const dnssecOf = ({ dnssecOk }: Query, { signing }: ZoneSource): Dnssec =>
   signing === null ? 'any' : dnssecOk ? 'with' : 'without'
@@ -85,7 +85,7 @@ export function createResponder(options: ResponderOptions): Responder {
 
   /** As long as any message may be; the encoder writes another one if that is too long for this packet. */
   function encodeWhole({ message, query }: Context, name: string, found: Found): Encoded {
-    return encoder.encode(questionOf(message, query, name), name, found, highestTcp)
+    return encoder.encode(questionOf(message, query, name), name, found, maxTcp)
   }
 
   function fits(context: Context, whole: Encoded): boolean {
@@ -175,7 +175,7 @@ export function createResponder(options: ResponderOptions): Responder {
     if (!found.awaits) return answerFound(context, name, found, source)
     const { accountId } = source
     const ofAccount = waitingOf.get(accountId) ?? 0
-    if (waiting >= highestWaiting.all || ofAccount >= highestWaiting.account) return failLate(context, source)
+    if (waiting >= maxWaiting.all || ofAccount >= maxWaiting.account) return failLate(context, source)
     waiting++
     waitingOf.set(accountId, ofAccount + 1)
     return answerLater({ ...context, query: { ...query } }, name, source.name).finally(() => {

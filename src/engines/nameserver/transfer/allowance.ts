@@ -1,7 +1,7 @@
 // How much customers' secondaries may transfer: a whole zone takes some of the event loop, however often it is asked for.
 
 // A minute of an account: twenty whole zones, or six hundred differences.
-const mostPerMinute = 600
+const maxPerMinute = 600
 const costOfWhole = 30
 
 type Key = { id?: string; accountId?: string }
@@ -22,7 +22,7 @@ export function createAllowance(now: () => number, onUsed: (id: string) => void 
     if (!used.has(id)) onUsed(id)
     used.add(id)
     const cost = (spent.get(accountId) ?? 0) + (whole ? costOfWhole : 1)
-    if (cost > mostPerMinute) return false
+    if (cost > maxPerMinute) return false
     spent.set(accountId, cost)
     return true
   }

@@ -2,7 +2,7 @@
 // the same time; it is dropped when the last of them ends.
 import { turn } from '../../../platform/pauses.ts'
 import { createEncoder, type Encoder, type Template } from '../answer/encode.ts'
-import { encodeSome, lowestOctets, messageOctets } from '../answer/messages.ts'
+import { encodeSome, messageOctets, minOctets } from '../answer/messages.ts'
 import type { OwnedSet } from '../zones/lookup.ts'
 
 /** A message without id, question and signature. */
@@ -56,11 +56,11 @@ class Image {
 
   /** The next message, unless nobody is left who waits for it. */
   async #encode(): Promise<void> {
-    let octets = lowestOctets(this.#pending)
+    let octets = minOctets(this.#pending)
     while (octets < messageOctets && !this.#isDone) {
       const first = this.#pending.length
       this.#take()
-      octets += lowestOctets(this.#pending.slice(first))
+      octets += minOctets(this.#pending.slice(first))
       await turn()
       if (!this.#isWanted()) return
     }

@@ -33,8 +33,8 @@ export const retryDelaysMs = [1_000, 3_000, 10_000, 30_000] as const
 // Changes of one zone within this time are one notice, so that a secondary transfers them together.
 const spacingMs = 100
 // Per secondary, so that an unreachable one does not delay the others.
-const highestInFlight = 200
-const highestId = 0x10000
+const maxInFlight = 200
+const maxId = 0x10000
 
 const encoder = createEncoder()
 
@@ -124,7 +124,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
 
   function freshId(): number {
     for (;;) {
-      const id = randomInt(highestId)
+      const id = randomInt(maxId)
       if (!byId.has(id)) return id
     }
   }
@@ -189,7 +189,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
 
   function next(target: Target): void {
     for (const origin of target.waiting) {
-      if (closed || target.active.size >= highestInFlight) return
+      if (closed || target.active.size >= maxInFlight) return
       target.waiting.delete(origin)
       const notice: Notice = {
         origin,

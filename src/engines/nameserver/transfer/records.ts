@@ -15,7 +15,7 @@ import { type Difference, knownStep, type Step } from './journal.ts'
 
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
 // In a large zone; each costs some lookups.
-const highestFollowed = 100
+const maxFollowed = 100
 
 function* single(owner: string, set: Rrset): Generator<OwnedSet> {
   // A set of thousands of records would not fit into a message; single records do.
@@ -84,7 +84,7 @@ function insideAliasLines({ origin, records }: ZoneSource, around: OutsideAddres
 function addFollowed({ name: zone, records }: ZoneSource, lines: readonly string[], names: Set<string>): boolean {
   for (const first of lines) {
     let line: string | undefined = first
-    for (let step = 0; line !== undefined && step < highestFollowed; step++) {
+    for (let step = 0; line !== undefined && step < maxFollowed; step++) {
       names.add(nameOf(line))
       const target = nameWithinZone(targetIn(line), zone)
       if (target === null) break
@@ -148,7 +148,7 @@ export function differenceOf(
   const followed = [insideAliasLines(before, around), insideAliasLines(after, around)] as const
   const leadsInside = followed.some((lines) => lines.length > 0)
   if (leadsInside && large) {
-    if (followed.some((lines) => lines.length > highestFollowed)) return null
+    if (followed.some((lines) => lines.length > maxFollowed)) return null
     if (!addFollowed(before, followed[0], names) || !addFollowed(after, followed[1], names)) return null
   }
   const whole = signed || copiesWildcards(before) || copiesWildcards(after) || (leadsInside && !large)

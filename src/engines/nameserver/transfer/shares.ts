@@ -14,8 +14,8 @@ const customers: ShareLimits = { ofKey: 2, ofAccount: 4, waiting: 16 }
 // Its secondaries transfer every zone after a start; the limit of connections bounds how many wait.
 const platform: ShareLimits = { ofKey: 16, ofAccount: 16, waiting: Number.POSITIVE_INFINITY }
 
-const lowestHoldMs = 1_000
-const highestHoldMs = 30_000
+const minHoldMs = 1_000
+const maxHoldMs = 30_000
 
 type Waiting = { name: string; start(): void }
 type Share = {
@@ -55,7 +55,7 @@ export function createShares(later: Later = unhurried, limits = { customers, pla
         }
         const before = share.aborted.get(name) ?? 0
         share.aborted.set(name, before + 1)
-        later(free, Math.min(highestHoldMs, lowestHoldMs * 2 ** before))
+        later(free, Math.min(maxHoldMs, minHoldMs * 2 ** before))
       }
 
       if (!isFree(name)) {

@@ -63,7 +63,7 @@ const signatureOctets = (key: TsigKey) => key.name.length + 80
 
 const refusalMs = 1_000
 // More never fit into a message: none is shorter than 12 octets.
-const mostSetsOverUdp = Math.floor(1232 / 12)
+const maxSetsOverUdp = Math.floor(1232 / 12)
 const weightOf = (differences: readonly Difference[]) =>
   differences.reduce((sum, { removed, added }) => sum + removed.length + added.length + 2, 2)
 
@@ -170,7 +170,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     const { message, query } = request
     const steps = stepsSince(version, from)
     const differences = steps && (await differencesOf(steps))
-    const isShort = differences !== null && weightOf(differences) <= mostSetsOverUdp
+    const isShort = differences !== null && weightOf(differences) <= maxSetsOverUdp
     const sets = isShort ? [...changesOf(version, differences)] : []
     const { template, sets: encoded } = encodeSome(encoder, version.origin, sets)
     const answer = finishAnswer(template, message, query, optionsOf(query))

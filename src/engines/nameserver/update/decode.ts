@@ -23,7 +23,7 @@ export class UpdateFault extends Error {
 export type DecodedUpdate = { zone: string; prerequisites: Prerequisite[]; steps: UpdateStep[] }
 
 /** As many records as are worked on without holding others up; more are refused. */
-export const highestRecords = 250
+export const maxRecords = 250
 
 type Rr = WireRecord & { name: string; ttl: number; empty: boolean }
 
@@ -48,7 +48,7 @@ function nameAt(message: Buffer, start: number, known?: KnownEnds): { name: stri
 export function decodeUpdate(message: Buffer, end: number): DecodedUpdate {
   const { zone, end: start } = readZone(message)
   const counts = [message.readUInt16BE(6), message.readUInt16BE(8)] as const
-  if (counts[0] + counts[1] > highestRecords) throw new UpdateFault(rcodes.REFUSED)
+  if (counts[0] + counts[1] > maxRecords) throw new UpdateFault(rcodes.REFUSED)
   const signed = message.subarray(0, end)
   const known: KnownEnds = new Map()
   let at = start

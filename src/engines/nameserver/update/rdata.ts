@@ -1,5 +1,5 @@
 // Rdata out of a message, with the names in it written out: a pointer means nothing outside its message.
-import { highestPointers } from '../../../dns/packet/numbers.ts'
+import { maxPointers } from '../../../dns/packet/numbers.ts'
 import { skipName } from '../../../dns/packet/wire-names.ts'
 
 /** Octets before the name, for the types whose names a sender may compress (RFC 3597, section 4). */
@@ -30,7 +30,7 @@ function wholeName(message: Buffer, start: number, end: number): Buffer | null {
       if (at + 2 > message.length) return null
       at = message.readUInt16BE(at) & 0x3fff
       // Every pointer must point further back than the last, so that there are no loops.
-      if (at >= highest || ++pointers > highestPointers) return null
+      if (at >= highest || ++pointers > maxPointers) return null
       highest = at
       continue
     }

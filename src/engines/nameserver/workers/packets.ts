@@ -49,13 +49,13 @@ function senderOf({ host, port }: ListenAddress): Buffer {
 
 // Most packets come from a few resolvers, and their addresses as text cost as much as a look into the cache of answers.
 const knownAddresses = new Map<number, string>()
-const mostKnown = 1_000
+const maxKnown = 1_000
 
 function ipv4Of(sender: Buffer): string {
   const key = sender.readUInt32LE(4)
   let address = knownAddresses.get(key)
   if (address === undefined) {
-    if (knownAddresses.size === mostKnown) knownAddresses.clear()
+    if (knownAddresses.size === maxKnown) knownAddresses.clear()
     address = ipv4Text(sender.subarray(4, 8))
     knownAddresses.set(key, address)
   }

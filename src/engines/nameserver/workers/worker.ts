@@ -26,13 +26,13 @@ const main = parentPort!
 const data = workerData as WorkerData
 const sockets = (await loadPacketSockets())!
 // More than a second of work for the main thread: clients have retried by then.
-const highestOutstanding = 10_000
+const maxOutstanding = 10_000
 // How long the thread sleeps when no packet comes, and so the delay until it sees that it should stop.
 const idleMs = 50
 // How much later a question may be counted than it was asked.
 const reportMs = 5_000
 // Consecutive batches of one socket, before the other sockets and the main thread get their turn.
-const highestBatches = 16
+const maxBatches = 16
 
 const cache = createAnswerCache<Stamped>()
 const filter = new NameFilter(data.names)
@@ -48,13 +48,13 @@ const query = emptyQuery()
 const questions = createTallyBook()
 
 // Told again when they are needed.
-const mostGaps = 20_000
+const maxGaps = 20_000
 /** By zone. */
 const gapsOfZones = new Map<string, Gaps>()
 
 function keepGaps({ zone, table }: ZoneGaps): void {
   if (gapsOfZones.get(zone)?.table.id === table.id) return
-  if (gapsOfZones.size >= mostGaps) gapsOfZones.clear()
+  if (gapsOfZones.size >= maxGaps) gapsOfZones.clear()
   gapsOfZones.set(zone, new Gaps(table))
 }
 
@@ -96,7 +96,7 @@ function answerOn(listener: number, nsid: string): Answer {
       if (known !== null && answering[listener] === 0) Atomics.store(answering, listener, 1)
       return known
     }
-    if (Atomics.add(outstanding, 0, 1) < highestOutstanding) handOver({ listener, sender, message })
+    if (Atomics.add(outstanding, 0, 1) < maxOutstanding) handOver({ listener, sender, message })
     else {
       Atomics.sub(outstanding, 0, 1)
       tallies.drop('busy')
@@ -122,7 +122,7 @@ const readers = data.listeners.map(({ socket, nsid }, index) =>
 
 function turn(): void {
   wait(idleMs)
-  for (const read of readers) for (let batches = 0; batches < highestBatches && read(); batches++);
+  for (const read of readers) for (let batches = 0; batches < maxBatches && read(); batches++);
   setImmediate(turn)
 }
 turn()

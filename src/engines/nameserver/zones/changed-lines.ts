@@ -8,10 +8,10 @@ import { keyOf, linesOf, RecordsByName, type ZoneRecords } from './zone-records.
 export const nameOf = (line: string) => line.split(' ', 3)[2]!
 
 // Each name costs a search through the text; for more names than this, it is read line by line once.
-const highestSearched = 32
+const maxSearched = 32
 
 // Two thousand lines, some ten milliseconds of the event loop; after a larger change secondaries get the whole zone.
-const highestCompared = 64 * 1024
+const maxCompared = 64 * 1024
 
 /** Names with lines that only one of the two has; null if too much differs. */
 export function changedNames(before: ZoneRecords, after: ZoneRecords): Set<string> | null {
@@ -32,16 +32,13 @@ function changedInTexts(before: string, after: string): Set<string> | null {
   // The common prefix and suffix end at line boundaries, so that only whole lines are skipped.
   start = start === 0 ? 0 : before.lastIndexOf('\n', start - 1) + 1
   let tail = 0
-  const highestTail = shorter - start
-  while (
-    tail < highestTail &&
-    before.charCodeAt(before.length - 1 - tail) === after.charCodeAt(after.length - 1 - tail)
-  ) {
+  const maxTail = shorter - start
+  while (tail < maxTail && before.charCodeAt(before.length - 1 - tail) === after.charCodeAt(after.length - 1 - tail)) {
     tail++
   }
   const lineEnd = before.indexOf('\n', before.length - tail)
   tail = lineEnd < 0 ? 0 : before.length - lineEnd
-  if (before.length + after.length - 2 * (start + tail) > highestCompared) return null
+  if (before.length + after.length - 2 * (start + tail) > maxCompared) return null
   const old = new Set(linesOf(before.slice(start, before.length - tail)))
   const names = new Set<string>()
   for (const line of linesOf(after.slice(start, after.length - tail))) {
@@ -70,7 +67,7 @@ export function linesNamed(records: ZoneRecords, names: ReadonlySet<string>): st
     const own = [...names].flatMap((name) => [...linesOf(records.linesAt(keyOf(name, records.origin)) ?? '')])
     return [...own, ...linesNamed(records.extras, names)]
   }
-  if (names.size > highestSearched) return [...linesOf(records)].filter((line) => names.has(nameOf(line)))
+  if (names.size > maxSearched) return [...linesOf(records)].filter((line) => names.has(nameOf(line)))
   return [...names].flatMap((name) => [...search(records, name)])
 }
 

@@ -1,7 +1,7 @@
 // Tells between which two neighbours in the chain of a signed zone a name would be, from the octets of its question and in
 // any thread: names in one gap have the same proof.
 import { hash } from 'node:crypto'
-import { headerOctets, highestNameOctets } from '../../../dns/packet/numbers.ts'
+import { headerOctets, maxNameOctets } from '../../../dns/packet/numbers.ts'
 import { lowerCase } from '../../../dns/packet/wire-names.ts'
 
 /** Some entries of a chain: entry i is between `starts[i]` and `starts[i + 1]` of the octets. */
@@ -18,7 +18,7 @@ export type GapTable = {
 
 export const hashOctets = 20
 // More than any part has.
-const highestPart = 4096
+const maxPart = 4096
 
 /** Into `octets` at a place; the end of a label is 0, and what would not come after it is written as two octets. */
 export function writeOctet(octets: Uint8Array, at: number, octet: number): number {
@@ -32,7 +32,7 @@ export function writeOctet(octets: Uint8Array, at: number, octet: number): numbe
 }
 
 /** One for all zones: it is used within one call. */
-const scratch = new Uint8Array(2 * highestNameOctets)
+const scratch = new Uint8Array(2 * maxNameOctets)
 
 export class Gaps {
   readonly table: GapTable
@@ -58,14 +58,14 @@ export class Gaps {
     const index = low === 0 ? parts.length - 1 : low - 1
     const part = parts[index]!
     const count = part.starts.length - 1
-    if (low === 0) return index * highestPart + count - 1
+    if (low === 0) return index * maxPart + count - 1
     let first = 0
     for (let high = count; first < high; ) {
       const middle = (first + high) >> 1
       if (this.#isBehind(part, middle)) high = middle
       else first = middle + 1
     }
-    return index * highestPart + first - 1
+    return index * maxPart + first - 1
   }
 
   /** Whether an entry is behind the name. */

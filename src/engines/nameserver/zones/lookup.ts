@@ -1,6 +1,6 @@
 // Looks a question up in a zone: wildcards, delegations, CNAME chains, and negative answers.
 
-import { highestNameOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
+import { maxNameOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { markType } from './apex.ts'
 import { nameRdata, type Rdata, textRdata } from './rdata.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from './zone.ts'
@@ -42,7 +42,7 @@ export type OutsideAddresses = {
   edge(target: string, type: number): Addresses | null
 }
 
-const highestChain = 8
+const maxChain = 8
 /** In a signed zone these are beside a CNAME (RFC 4035, section 2.5), which so does not lead to those of others. */
 const ofNode: ReadonlySet<number> = new Set([typeNumbers.RRSIG, typeNumbers.NSEC])
 // Both strings of RFC 8482, section 4.2: CPU and an empty OS.
@@ -108,7 +108,7 @@ type AliasNode = ZoneNode & { alias: NonNullable<ZoneNode['alias']> }
 /** The addresses of an ALIAS target; null while they are unknown. */
 function flatten(node: AliasNode, type: number, { zone, outside, found }: Work): Addresses | null {
   let { target } = node.alias
-  for (let step = 0; step < highestChain; step++) {
+  for (let step = 0; step < maxChain; step++) {
     const edge = outside.edge(target, type)
     if (edge) return edge
     const where = isWithin(target, zone.origin) ? place(zone, target, type) : null
@@ -164,7 +164,7 @@ function setAt(node: ZoneNode, type: number, work: Work): Rrset | null {
 /** Outside the zone, or a loop: the chain so far is the answer, and the resolver continues from its end. */
 function goesOn(target: string, step: number, { zone, found }: Work): boolean {
   const isKnown = found.answer.some(({ owner, set }) => owner === target && set.type === typeNumbers.CNAME)
-  return isWithin(target, zone.origin) && !isKnown && step + 1 < highestChain
+  return isWithin(target, zone.origin) && !isKnown && step + 1 < maxChain
 }
 
 /** Adds a DNAME and the CNAME that follows from it (RFC 6672); null if that would be too long for a name. */
@@ -175,7 +175,7 @@ function redirect(found: Found, owner: string, dname: { owner: string; set: Rrse
   const isGiven = found.answer.some((one) => one.owner === dname.owner && one.set.type === set.type)
   if (!isGiven) found.answer.push({ owner: dname.owner, set })
   const target = owner.slice(0, -dname.owner.length) + set.rdatas[0]!.head.toString('latin1')
-  if (target.length > highestNameOctets) {
+  if (target.length > maxNameOctets) {
     found.rcode = rcodes.YXDOMAIN
     return null
   }

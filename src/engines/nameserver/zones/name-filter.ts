@@ -9,8 +9,8 @@ const wordBits = 20
 const words = 1 << wordBits
 const seedAt = words
 const versionAt = words + 1
-const mostNames = 2_000_000
-const mostLabels = 128
+const maxNames = 2_000_000
+const maxLabels = 128
 
 /** Only one thread may add names. */
 export function nameFilterMemory(): SharedArrayBuffer {
@@ -42,8 +42,8 @@ export class NameFilter {
   readonly memory: SharedArrayBuffer
   readonly #words: Int32Array
   readonly #seed: number
-  readonly #starts = new Uint16Array(mostLabels)
-  readonly #hashes = new Int32Array(mostLabels)
+  readonly #starts = new Uint16Array(maxLabels)
+  readonly #hashes = new Int32Array(maxLabels)
   #added = 0
   #version = 0
   /** Changes when all names were taken out. */
@@ -60,7 +60,7 @@ export class NameFilter {
 
   /** Too many names for it to be of much use; most of them are gone by then. */
   get isFull(): boolean {
-    return this.#added > mostNames
+    return this.#added > maxNames
   }
 
   /** Of a name in the form of `wireName`; from the last label to the first, as the names above it come first. */

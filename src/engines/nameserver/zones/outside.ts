@@ -24,7 +24,7 @@ export type Aliases = {
   settled(zone: string): Promise<void>
 }
 
-const highestWaitMs = 1_000
+const maxWaitMs = 1_000
 
 /** The addresses of a new ALIAS come with the next version of its zone, some milliseconds later. */
 export function createAliases(onChange: (listener: (names: readonly string[]) => void) => () => void): Aliases {
@@ -44,7 +44,7 @@ export function createAliases(onChange: (listener: (names: readonly string[]) =>
           if (others.size === 0 && waiting.get(zone) === others) waiting.delete(zone)
           resolve()
         }
-        const timer = setTimeout(done, highestWaitMs)
+        const timer = setTimeout(done, maxWaitMs)
         others.add(done)
       })
     },

@@ -7,7 +7,7 @@ import { dnsColumns } from '../../../schemas/traffic-columns.ts'
 export type TallyBook = { of(zone: string): Tally; take(): Counted[] }
 
 // Whoever has a tally may go on counting with it, so the book can be thrown away.
-const mostInABook = 10_000
+const maxInABook = 10_000
 
 /** Tallies by the id of their zone, for the threads. */
 export function createTallyBook(tallies = createZoneTallies()): TallyBook {
@@ -16,7 +16,7 @@ export function createTallyBook(tallies = createZoneTallies()): TallyBook {
     of(zone) {
       const found = known.get(zone)
       if (found) return found
-      if (known.size === mostInABook) known.clear()
+      if (known.size === maxInABook) known.clear()
       const tally = tallies.create(zone, '')
       known.set(zone, tally)
       return tally

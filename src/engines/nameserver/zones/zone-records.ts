@@ -118,7 +118,7 @@ export class RecordsByName {
 
   /** Keys whose lines differ, without the extras; null if these are too many to compare. */
   differing(other: RecordsByName): string[] | null {
-    return this.#parts.lines.differing(other.#parts.lines, mostCompared)
+    return this.#parts.lines.differing(other.#parts.lines, maxCompared)
   }
 
   /** Whether one was made from the other by changes. */
@@ -140,7 +140,7 @@ export class RecordsByName {
 }
 
 // After a change of more names, secondaries get the whole zone.
-const mostCompared = 1_000
+const maxCompared = 1_000
 
 export class RecordsDraft {
   readonly #origin: string

@@ -52,7 +52,7 @@ export type ZoneRow = Omit<ServedZoneRow, 'records' | 'signing'> & {
 export type ChangedRow = Omit<ServedZoneChange, 'records'> & { records: RecordsByName; before: ZoneSource }
 
 // A few thousand zones of usual size; frequent questions are answered from the answer cache.
-const highestBuiltCharacters = 2_000_000
+const maxBuiltCharacters = 2_000_000
 // About a thousand records: a larger zone is not built as a whole. One that is signed takes longer, since every set is
 // looked at, so that is for a hundred. The changes of both are noted (`note_zone_change`).
 const builtCharacters = 50_000
@@ -98,7 +98,7 @@ export class ZoneTable {
     this.#onMoved = onMoved
     this.filter = filter
     this.#built = new LRUCache({
-      maxSize: highestBuiltCharacters,
+      maxSize: maxBuiltCharacters,
       // A large zone takes no more than what is added to it.
       sizeCalculation: (_, { records }) => 400 + (typeof records === 'string' ? records.length : 0),
     })

@@ -12,8 +12,8 @@ export type Chunked = {
 const [tab, lf, cr, space, semicolon] = [9, 10, 13, 32, 59]
 const maxSizeDigits = 13
 // So the rest of a line is an extension.
-const longestLine = 4096
-const longestTrailers = 16 << 10
+const maxLineLength = 4096
+const maxTrailersLength = 16 << 10
 // Below this, a loop is faster than a call.
 const smallBytes = 32
 const trailer = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/
@@ -44,7 +44,7 @@ export function createChunked(): Chunked {
 
   /** Of the line with a chunk's size. */
   function readSize(octet: number): void {
-    if (++lineBytes > longestLine) throw new MalformedAnswer('a line between chunks is too long')
+    if (++lineBytes > maxLineLength) throw new MalformedAnswer('a line between chunks is too long')
     if (state === 'line feed') {
       if (octet !== lf) throw new MalformedAnswer('a line between chunks ends without CR')
       state = left === 0 ? 'trailers' : 'data'
@@ -85,7 +85,7 @@ export function createChunked(): Chunked {
   function readTrailer(octets: Buffer, at: number): number {
     const end = octets.indexOf(lf, at)
     const until = end < 0 ? octets.length : end
-    if (held.length + until - at > longestLine) throw new MalformedAnswer('a line between chunks is too long')
+    if (held.length + until - at > maxLineLength) throw new MalformedAnswer('a line between chunks is too long')
     held += octets.toString('latin1', at, until)
     if (end < 0) return -1
     if (held.charCodeAt(held.length - 1) !== cr) throw new MalformedAnswer('a line between chunks ends without CR')
@@ -93,7 +93,8 @@ export function createChunked(): Chunked {
     held = ''
     trailers += text.length
     if (text === '') state = 'done'
-    else if (trailers > longestTrailers || !trailer.test(text)) throw new MalformedAnswer('the trailers are malformed')
+    else if (trailers > maxTrailersLength || !trailer.test(text))
+      throw new MalformedAnswer('the trailers are malformed')
     return end + 1
   }
 

@@ -21,7 +21,7 @@ export class Stalled extends Error {
 }
 
 // The same limit as Node's.
-const longestHead = 16 << 10
+const maxHeadLength = 16 << 10
 // Answers before the final one (1xx). A server that works for long may say so now and then.
 const maxInformational = 100
 const maxInformationalBytes = 64 << 10
@@ -132,7 +132,8 @@ export class Connection {
     for (;;) {
       const end = octets.indexOf('\r\n\r\n', searched)
       searched = 0
-      if ((end < 0 ? octets.length : end) > longestHead) throw new MalformedAnswer('the head of the answer is too long')
+      if ((end < 0 ? octets.length : end) > maxHeadLength)
+        throw new MalformedAnswer('the head of the answer is too long')
       if (end < 0) {
         this.#held = Buffer.from(octets)
         return

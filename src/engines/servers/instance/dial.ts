@@ -10,7 +10,7 @@ export const protocol = 'berth-instance/1'
 
 /** The answer to the line that names an instance: `ok`, or why there is no connection. */
 export type Reply = 'ok' | 'gone' | 'unreachable' | `unavailable ${string}`
-export const longestReply = 4_096
+export const maxReplyLength = 4_096
 
 export type RunnerNode = { node: string; address: string }
 
@@ -86,7 +86,7 @@ export function createDial(credentials: Pick<NodeCredentials, 'current'>, onLost
         for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) answer = Buffer.concat([answer, chunk])
         const end = answer.indexOf(10)
         if (end < 0) {
-          if (answer.length > longestReply) lose(new Error('it says too much'))
+          if (answer.length > maxReplyLength) lose(new Error('it says too much'))
           return
         }
         const refusal = refusalOf(answer.toString('utf8', 0, end) as Reply)

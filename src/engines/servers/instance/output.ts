@@ -1,6 +1,6 @@
 // Writes a server's output to the deployment's log: by lines, with secrets masked, in batches, rate-limited.
 import { StringDecoder } from 'node:string_decoder'
-import { createLineCleaner, longestLine, takeLines } from '../../../platform/observe/log-lines.ts'
+import { createLineCleaner, maxLineLength, takeLines } from '../../../platform/observe/log-lines.ts'
 import type { NewLogLine } from '../../../services/deployments/index.ts'
 import type { LogLimits } from './limits.ts'
 
@@ -29,14 +29,14 @@ const flushMs = 200
 // Delay after a failed write; output is queued meanwhile, up to the bound below.
 const retryMs = 2_000
 const flushTimeoutMs = 2_000
-const mostWaitingBytes = 2 << 20
+const maxWaitingBytes = 2 << 20
 const batchLines = 2_000
 const latestLines = 10
 // Each line is a row of the database, even an empty one.
-const leastLineBytes = 100
+const minLineBytes = 100
 const minuteMs = 60_000
 
-const costOf = (text: string) => Math.max(leastLineBytes, Math.min(text.length, longestLine) + 1)
+const costOf = (text: string) => Math.max(minLineBytes, Math.min(text.length, maxLineLength) + 1)
 
 export function createOutput(writer: LogWriter, limits: LogLimits): Output {
   let clean = createLineCleaner([])
@@ -72,7 +72,7 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
       minute = { startMs: Date.now(), bytes: 0, dropped: 0 }
     }
     if (!writer.trim && totalBytes > limits.bytes) return false
-    if (minute.dropped === 0 && minute.bytes + bytes <= limits.bytesPerMinute && waitingBytes <= mostWaitingBytes) {
+    if (minute.dropped === 0 && minute.bytes + bytes <= limits.bytesPerMinute && waitingBytes <= maxWaitingBytes) {
       minute.bytes += bytes
       return true
     }
@@ -139,7 +139,7 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     system,
     print(stream, chunk) {
       const text = open[stream] + decoders[stream].write(chunk)
-      open[stream] = takeLines(text, (text) => line(stream, text), drop).slice(-longestLine * 2)
+      open[stream] = takeLines(text, (text) => line(stream, text), drop).slice(-maxLineLength * 2)
     },
     endRun() {
       for (const stream of ['stdout', 'stderr'] as const) {

@@ -3,7 +3,7 @@
 export const partBytes = 256 << 10
 // Below this, Node takes the copy from memory of its own that several share.
 const smallBytes = 4 << 10
-const mostFree = 16
+const maxFree = 16
 const free: Buffer[] = []
 
 /** A response, or the socket of a visitor. */
@@ -15,7 +15,7 @@ export function writePart(visitor: Visitor, part: Buffer): boolean {
   const memory = free.pop() ?? Buffer.allocUnsafeSlow(partBytes)
   part.copy(memory)
   return visitor.write(memory.subarray(0, part.length), () => {
-    if (free.length < mostFree) free.push(memory)
+    if (free.length < maxFree) free.push(memory)
   })
 }
 

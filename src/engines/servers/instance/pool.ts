@@ -20,7 +20,7 @@ export type PoolOptions = {
   idleMs?: number
 }
 
-const mostIdle = 64
+const maxIdle = 64
 // All connections read into it: memory for each read would cost more than the reading, above all its collection.
 const readBuffer = Buffer.allocUnsafeSlow(partBytes)
 
@@ -31,7 +31,7 @@ export function createPool(connect: Connect, { idleMs }: PoolOptions = {}): Pool
   let closing: NodeJS.Timeout | undefined
 
   function keep(connection: Connection): void {
-    if (closed || idle.length >= mostIdle) return void connection.destroy()
+    if (closed || idle.length >= maxIdle) return void connection.destroy()
     idle.push(connection)
     if (idleMs !== undefined) closing ??= setTimeout(closeOld, idleMs, idleMs).unref()
   }

@@ -1,5 +1,5 @@
 // The environment and network of each server, kept so that it can start while the database is unavailable.
-import { highestAgeMs, type Snapshots } from '../../../platform/database/snapshots.ts'
+import { maxAgeMs, type Snapshots } from '../../../platform/database/snapshots.ts'
 import type { Network } from '../../../services/deployments/index.ts'
 
 /** The project's variables, masked in logs, with those of the platform (BERTH_URL …), which are not. */
@@ -46,7 +46,7 @@ export function createEnvironments(
   async function load(): Promise<void> {
     for (const { deploymentId, settings, atMs } of (await kept?.read<KeptRow>()) ?? []) {
       // Nobody tells of a server that was stopped for good while no runner ran.
-      if (Date.now() - atMs < highestAgeMs) known.set(deploymentId, { settings, atMs })
+      if (Date.now() - atMs < maxAgeMs) known.set(deploymentId, { settings, atMs })
     }
   }
 

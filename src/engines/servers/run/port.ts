@@ -4,7 +4,7 @@ import { createServer, type TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import { nodeUri } from '../../../tls/internal-ca.ts'
 import type { NodeCredentials } from '../../../tls/node-credentials.ts'
-import { longestReply, protocol, pulseLine, type Reply } from '../instance/dial.ts'
+import { maxReplyLength, protocol, pulseLine, type Reply } from '../instance/dial.ts'
 import { ServerUnavailable } from '../instance/failures.ts'
 
 export type PortOptions = {
@@ -20,7 +20,7 @@ export type RunnerPort = { port: number; close(): Promise<void> }
 
 // A stranger holds a connection no longer than this.
 const handshakeMs = 5_000
-const longestLine = 200
+const maxLineLength = 200
 const keepAliveMs = 30_000
 
 export async function openRunnerPort({ host, port, credentials, connect, log }: PortOptions): Promise<RunnerPort> {
@@ -49,7 +49,7 @@ export async function openRunnerPort({ host, port, credentials, connect, log }: 
   })
 
   async function serve(edge: TLSSocket, key: string): Promise<void> {
-    const reply = (text: Reply) => void edge.end(`${text.replaceAll('\n', ' ').slice(0, longestReply - 1)}\n`)
+    const reply = (text: Reply) => void edge.end(`${text.replaceAll('\n', ' ').slice(0, maxReplyLength - 1)}\n`)
     if (key === pulseLine) {
       edge.write('ok\n' satisfies `${Reply}\n`)
       return void edge.pipe(edge)
@@ -86,7 +86,7 @@ function readLine(socket: TLSSocket, act: (line: string) => void): void {
   const timer = setTimeout(() => socket.destroy(), handshakeMs)
   const read = (chunk: Buffer) => {
     text += chunk.toString('latin1')
-    if (!text.endsWith('\n')) return text.length > longestLine ? void socket.destroy() : undefined
+    if (!text.endsWith('\n')) return text.length > maxLineLength ? void socket.destroy() : undefined
     clearTimeout(timer)
     socket.off('data', read)
     socket.pause()

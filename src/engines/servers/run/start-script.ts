@@ -5,10 +5,10 @@ import { join } from 'node:path'
 
 export type Start = { command: string; environment: Record<string, string> }
 
-const mostBytes = 1 << 20
+const maxBytes = 1 << 20
 const byNpm = /^npm (?:start|run ([\w:.][\w:.-]*))$/
 // Linux takes no more than 128 KiB in one variable.
-const longestText = 8 << 10
+const maxTextLength = 8 << 10
 // The script is in the environment: nothing of it has to be quoted. The log shows it, as npm does.
 const runScript = `printf '> %s\\n' "$npm_lifecycle_script"; exec /bin/sh -c "$npm_lifecycle_script"`
 
@@ -58,7 +58,7 @@ const hasAny = async (paths: string[]) =>
 
 /** Empty for what cannot be a variable. */
 const asText = (value: unknown) =>
-  typeof value === 'string' && value.length <= longestText && !value.includes('\0') ? value : ''
+  typeof value === 'string' && value.length <= maxTextLength && !value.includes('\0') ? value : ''
 
 // biome-ignore lint/suspicious/noExplicitAny: A file of the customer, of which nothing is known.
 async function readPackage(path: string): Promise<any> {
@@ -67,7 +67,7 @@ async function readPackage(path: string): Promise<any> {
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
       const stat = await file.stat()
-      if (!stat.isFile() || stat.size > mostBytes) return {}
+      if (!stat.isFile() || stat.size > maxBytes) return {}
       const found = JSON.parse(await file.readFile('utf8'))
       return typeof found?.scripts === 'object' ? found : {}
     } finally {

@@ -8,7 +8,7 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { removeTree } from '../../files/remove-tree.ts'
 import { type Artifacts, type Manifest, type StoredFile, StoreUnavailable } from '../artifacts.ts'
-import { blobName, copiesOf, decompress, type Encoding, isCompressible, mostBufferedBytes } from '../blobs.ts'
+import { blobName, copiesOf, decompress, type Encoding, isCompressible, maxBufferedBytes } from '../blobs.ts'
 import { foldersIn, manifestName } from '../local-inventory.ts'
 import { packTree } from '../trees.ts'
 import { type Bucket, type Found, readAll } from './client.ts'
@@ -178,11 +178,11 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
   }
 
   return {
-    mostBufferedBytes,
+    maxBufferedBytes,
     storesAtOnce,
     shared: true,
     async store(name, size, content) {
-      if (size > mostBufferedBytes) return storeLarge(content)
+      if (size > maxBufferedBytes) return storeLarge(content)
       const chunks: Buffer[] = []
       for await (const chunk of content) chunks.push(chunk)
       return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))

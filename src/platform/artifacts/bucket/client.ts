@@ -59,7 +59,7 @@ const connections = 64
 // Slower than that is as good as not at all.
 const slowest = { ms: 30_000, bytesPerMs: 256 }
 const quickest = 50_000
-const mostXmlBytes = 4 << 20
+const maxXmlBytes = 4 << 20
 const readinessMs = 5_000
 const nothing: Content = { sha256: createHash('sha256').digest('hex'), size: 0, body: Buffer.alloc(0) }
 
@@ -190,7 +190,7 @@ export function createBucket(options: BucketOptions): Bucket {
     const query: Record<string, string> = { 'list-type': '2', prefix: prefix + wanted, 'max-keys': '1000' }
     for (;;) {
       const response = await send('GET', { query })
-      const page = parseList(await readAll(response, mostXmlBytes))
+      const page = parseList(await readAll(response, maxXmlBytes))
       if (!page) throw unavailable('answered with no list of objects')
       const own = page.objects.filter(({ key }) => key.startsWith(prefix + wanted))
       yield own.map((one) => ({ ...one, key: one.key.slice(prefix.length) }))
@@ -204,7 +204,7 @@ export function createBucket(options: BucketOptions): Bucket {
   async function ask(): Promise<string | null> {
     try {
       const response = await send('GET', { query: { 'list-type': '2', prefix, 'max-keys': '1' } })
-      await readAll(response, mostXmlBytes)
+      await readAll(response, maxXmlBytes)
       return null
     } catch (error) {
       return (error as Error).message
@@ -230,7 +230,7 @@ export function createBucket(options: BucketOptions): Bucket {
     },
     async put(key, content) {
       const response = await send('PUT', { key, content })
-      await readAll(response, mostXmlBytes).catch(() => '')
+      await readAll(response, maxXmlBytes).catch(() => '')
     },
     async delete(key, signedAt) {
       const response = await send('DELETE', { key, signedAt })
@@ -264,12 +264,12 @@ function tellWhoBroke(response: IncomingMessage): void {
   response.on('error', () => {})
 }
 
-export async function readAll(response: IncomingMessage, mostBytes: number): Promise<string> {
+export async function readAll(response: IncomingMessage, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of response) {
     bytes += chunk.length
-    if (bytes > mostBytes) throw new StoreUnavailable('The artifact store sent an answer that is too long.')
+    if (bytes > maxBytes) throw new StoreUnavailable('The artifact store sent an answer that is too long.')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()

@@ -35,7 +35,7 @@ const pinEveryMs = 5 * 60_000
 
 type Item = { path: string; bytes: number; second: number; isTree: boolean }
 
-export function createDiskCache(folders: Folders, mostBytes: number, log?: Logger): DiskCache {
+export function createDiskCache(folders: Folders, maxBytes: number, log?: Logger): DiskCache {
   /** What the last look found, and what was added since. */
   let known = Number.POSITIVE_INFINITY
   let added = 0
@@ -114,7 +114,7 @@ export function createDiskCache(folders: Folders, mostBytes: number, log?: Logge
     return removed
   }
 
-  function look(most = mostBytes): Promise<void> {
+  function look(most = maxBytes): Promise<void> {
     removing ??= shrink(most)
       .catch((err) => log?.warn({ err }, 'the cache of artifacts could not be made smaller'))
       .finally(() => {
@@ -127,7 +127,7 @@ export function createDiskCache(folders: Folders, mostBytes: number, log?: Logge
 
   function count(bytes: number): void {
     added += bytes
-    if (added > mostBytes * lookAfter || known + added > mostBytes) void look()
+    if (added > maxBytes * lookAfter || known + added > maxBytes) void look()
   }
 
   return {
@@ -137,7 +137,7 @@ export function createDiskCache(folders: Folders, mostBytes: number, log?: Logge
     },
     async makeRoom() {
       await look()
-      await look(Math.min(known, mostBytes) / 2)
+      await look(Math.min(known, maxBytes) / 2)
     },
     added: count,
     used: touch,

@@ -31,7 +31,7 @@ export type BucketInventoryOptions = {
 const removedAtOnce = 500
 const requestsAtOnce = 16
 const markKey = 'scrub-next'
-const mostNoteBytes = 1 << 20
+const maxNoteBytes = 1 << 20
 const waitMs = 60_000
 // How long the requests of a removal are accepted.
 const removalMs = 3 * 60_000
@@ -142,7 +142,7 @@ async function isRemoved(bucket: Bucket, names: ReadonlyMap<string, unknown>): P
     for (const { key, modifiedMs } of page) {
       const found = isOver(modifiedMs) ? null : await bucket.get(key)
       if (!found) continue
-      const told: unknown = JSON.parse(await readAll(found.body, mostNoteBytes))
+      const told: unknown = JSON.parse(await readAll(found.body, maxNoteBytes))
       if (!Array.isArray(told) || told.some((name) => names.has(name))) return true
     }
   }

@@ -10,7 +10,7 @@ import { contentOf } from './objects.ts'
 
 export type Manifests = ReturnType<typeof createManifests>
 
-const mostBytes = 64 << 20
+const maxBytes = 64 << 20
 
 export function createManifests({ bucket, cache, folders }: { bucket: Bucket; cache: DiskCache; folders: Folders }) {
   const keyOf = (deploymentId: string) => `manifests/${deploymentId}.json`
@@ -28,7 +28,7 @@ export function createManifests({ bucket, cache, folders }: { bucket: Bucket; ca
   /** Null if the bucket has none, or one that is damaged. */
   async function ask(deploymentId: string): Promise<Manifest | null> {
     const found = await bucket.get(keyOf(deploymentId))
-    const text = found && (await readAll(found.body, mostBytes))
+    const text = found && (await readAll(found.body, maxBytes))
     if (text === null || (found!.sha256 ?? hashOf('sha256', text)) !== hashOf('sha256', text)) return null
     const manifest = parse(text)
     if (!manifest) return null

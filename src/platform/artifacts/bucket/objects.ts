@@ -9,7 +9,7 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { isDiskFull } from '../../files/disk.ts'
 import { MissingObject, StoreUnavailable } from '../artifacts.ts'
-import { blobPath, type Encoding, isContentOf, isOfTheFile, isStreamOf, mostBufferedBytes } from '../blobs.ts'
+import { blobPath, type Encoding, isContentOf, isOfTheFile, isStreamOf, maxBufferedBytes } from '../blobs.ts'
 import type { Folders } from '../local-inventory.ts'
 import type { Bucket, Content, Found } from './client.ts'
 import type { DiskCache } from './disk-cache.ts'
@@ -56,7 +56,7 @@ export function createObjects({ bucket, cache, folders, log, onDamaged }: Object
     for (let tries = 0; tries < 2; tries++) {
       const found = await bucket.get(blobKey(hash, encoding))
       if (!found) break
-      const content = await (found.size > mostBufferedBytes
+      const content = await (found.size > maxBufferedBytes
         ? stream(found, hash, encoding)
         : take(found, hash, encoding))
       if (content !== false) return content
@@ -168,7 +168,7 @@ export function createObjects({ bucket, cache, folders, log, onDamaged }: Object
     /** The content of the bucket, if it is whole; null if not. */
     async ask(hash: string, encoding?: Encoding): Promise<Buffer | null> {
       const found = await bucket.get(blobKey(hash, encoding))
-      if (!found || found.size > mostBufferedBytes) {
+      if (!found || found.size > maxBufferedBytes) {
         found?.body.destroy()
         return null
       }

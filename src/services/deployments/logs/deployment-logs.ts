@@ -38,7 +38,7 @@ export async function lastLinesOf(db: Db, deploymentId: string, step: string, li
 export type NewLogLine = Pick<LogLineView, 'stream' | 'step' | 'text'> & { at: Date; instance?: string }
 
 // Of several instances that print at once, one wins each time.
-const highestTries = 10
+const maxTries = 10
 
 /** Appends lines behind those that are there: of a build by its worker, later by every instance of the server. */
 export async function appendLines(db: Db, deploymentId: string, lines: NewLogLine[]): Promise<void> {
@@ -49,7 +49,7 @@ export async function appendLines(db: Db, deploymentId: string, lines: NewLogLin
       await appendLogLines(db, { deploymentId, lines: numbered })
       return
     } catch (error) {
-      if (violation(error)?.kind !== 'unique' || tries === highestTries) throw error
+      if (violation(error)?.kind !== 'unique' || tries === maxTries) throw error
     }
   }
 }

@@ -6,7 +6,7 @@ import type { RuntimeLogLine, RuntimeLogQuery } from '../../../schemas/runtime-l
 import { forgetOldRunLines, forgetSurplusRunLines, readRunLines } from './runtime-log-statements.ts'
 
 const keptMs = 24 * 60 * 60_000
-const mostLines = 10_000
+const maxLines = 10_000
 
 type Filter = Pick<Static<typeof RuntimeLogQuery>, 'instance' | 'stream'> & { since?: Date | undefined }
 
@@ -33,6 +33,6 @@ export async function forgetRuntimeLines(db: Db, signal?: AbortSignal): Promise<
   const before = new Date(Date.now() - keptMs)
   const first = (rows: { count: number }[]) => rows[0]!
   const old = await deleteInBatches(signal, async (limit) => first(await forgetOldRunLines(db, { before, limit })))
-  const remove = async (limit: number) => first(await forgetSurplusRunLines(db, { most: mostLines, limit }))
+  const remove = async (limit: number) => first(await forgetSurplusRunLines(db, { most: maxLines, limit }))
   return old + (await deleteInBatches(signal, remove, 10_000))
 }

@@ -6,11 +6,11 @@ import { type Db, inTransaction } from '../../../platform/database/database.ts'
 import { lockDomain, nameserversOf } from '../../domains/index.ts'
 import { parentsOf } from '../../names/index.ts'
 import { queueForgottenDnssec, selectSigningVersion, selectSigningWish } from '../sql/dnssec-statements.ts'
-import { advance, longestTtlOf, readSigned, type StepOptions } from './dnssec-steps.ts'
+import { advance, maxTtlOf, readSigned, type StepOptions } from './dnssec-steps.ts'
 import { isWanted, keysShown, type SignedDomain, type SigningOptions, strangeDs, viewDnssec } from './dnssec-view.ts'
 
 // How often a check looks at a domain that others change meanwhile, before it locks it first.
-const highestLooks = 3
+const maxLooks = 3
 
 /** What the servers of the parent show of a name: DS records as texts. */
 export type ParentAnswer = {
@@ -86,7 +86,7 @@ export async function settleSigning(
     unserved,
   }: { found: ParentAnswer | { fault: string } /** A nameserver without the keys. */; unserved: string | null },
 ): Promise<void> {
-  const write = async (db: Db, row: SignedDomain, longestTtl: number) => {
+  const write = async (db: Db, row: SignedDomain, maxTtl: number) => {
     const isUnknown = 'fault' in found
     const missing = unserved === null ? null : `${unserved} does not show the keys of the zone yet.`
     const hostedParent = hostedAbove?.name ?? null
@@ -94,24 +94,24 @@ export async function settleSigning(
       ? { hostedParent, fault: found.fault }
       : { hostedParent, checkedAt: new Date(), parentDs: found.ds, fault: missing }
     const parent = isUnknown ? null : sightingOf(row, found)
-    await advance(db, options, row, { parent, served: unserved === null, checked, longestTtl })
+    await advance(db, options, row, { parent, served: unserved === null, checked, maxTtl })
   }
   const look = async (db: Db) => {
     const [version] = await selectSigningVersion(db, { domainId: id })
     const row = version ? await readSigned(db, id) : null
-    return row && { row, ...version!, longestTtl: await longestTtlOf(db, id) }
+    return row && { row, ...version!, maxTtl: await maxTtlOf(db, id) }
   }
   for (let looks = 1; ; looks++) {
     // Read before the domain is locked, because changes of its records wait for the lock.
-    const seen = looks <= highestLooks ? await look(db) : null
-    if (looks <= highestLooks && !seen) return
+    const seen = looks <= maxLooks ? await look(db) : null
+    if (looks <= maxLooks && !seen) return
     const isDone = await inTransaction(db, async (db) => {
       await lockDomain(db, { accountId, name })
       await options.guard(db)
       const now = seen ?? (await look(db))
       if (!now) return true
       if (seen && (await selectSigningVersion(db, { domainId: id }))[0]?.version !== seen.version) return false
-      await write(db, now.row, now.longestTtl)
+      await write(db, now.row, now.maxTtl)
       return true
     })
     if (isDone) return

@@ -41,7 +41,7 @@ export type Standing = {
   /** Oldest first; two while one replaces the other. */
   keys: readonly { id: string; announced: boolean; createdAt: Date }[]
   /** The longest TTL of the zone's records, in seconds. */
-  longestTtl: number
+  maxTtl: number
   dsTtl: number | null
   dsSince: Date | null
   goneSince: Date | null
@@ -71,14 +71,14 @@ const slackMs = soaTimers.refresh * 1_000
 /** The DNSKEY set, the NS set and the SOA record. */
 export const apexTtl = soaTimers.ttl
 /** A TTL of the parent's that is longer is not waited for. */
-export const highestDsTtl = 7 * 24 * 60 * 60
+export const maxDsTtl = 7 * 24 * 60 * 60
 
 const after = (time: Date, seconds: number, slack = slackMs) => new Date(time.getTime() + seconds * 1_000 + slack)
 const latest = (...times: Date[]) => new Date(Math.max(...times.map(Number)))
 
 /** When everything that was cached before the zone was signed has gone. */
-export function signedEverywhereAt({ keys, longestTtl }: Pick<Standing, 'keys' | 'longestTtl'>): Date {
-  return after(keys[0]!.createdAt, Math.max(longestTtl, apexTtl))
+export function signedEverywhereAt({ keys, maxTtl }: Pick<Standing, 'keys' | 'maxTtl'>): Date {
+  return after(keys[0]!.createdAt, Math.max(maxTtl, apexTtl))
 }
 
 /** When every cache has the new key of a rollover in the DNSKEY set. */
@@ -87,8 +87,8 @@ export function keyEverywhereAt(fresh: { createdAt: Date }): Date {
 }
 
 /** When nothing needs the old key of a rollover: no cache has its DS alone, nor a set that only it has signed. */
-export function oldKeyUselessAt(standing: Pick<Standing, 'keys' | 'longestTtl' | 'dsTtl'>, dsSince: Date): Date {
-  const signedByBoth = after(standing.keys.at(-1)!.createdAt, Math.max(standing.longestTtl, apexTtl))
+export function oldKeyUselessAt(standing: Pick<Standing, 'keys' | 'maxTtl' | 'dsTtl'>, dsSince: Date): Date {
+  const signedByBoth = after(standing.keys.at(-1)!.createdAt, Math.max(standing.maxTtl, apexTtl))
   return latest(after(dsSince, standing.dsTtl ?? 0), signedByBoth)
 }
 
@@ -104,7 +104,7 @@ export function dsForgottenAt({ dsTtl, keys }: Pick<Standing, 'dsTtl' | 'keys'>,
 /** What follows now. Called with the same standing again, it decides the same. */
 export function decide(standing: Standing, now: Date): Decision {
   const { parent } = standing
-  const seen = parent && (parent.anywhere.length > 0 ? Math.min(parent.ttl, highestDsTtl) : null)
+  const seen = parent && (parent.anywhere.length > 0 ? Math.min(parent.ttl, maxDsTtl) : null)
   const fresh = standing.keys.at(-1)
   const known: Standing = {
     ...standing,

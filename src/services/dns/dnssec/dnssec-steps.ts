@@ -25,7 +25,7 @@ export type Checked = Partial<
 >
 
 /** The longest TTL of the records of a zone; 0 without any. */
-export async function longestTtlOf(db: Db, domainId: string): Promise<number> {
+export async function maxTtlOf(db: Db, domainId: string): Promise<number> {
   const { _max } = await db.dnsRecord.aggregate({ where: { domainId }, _max: { ttl: true } })
   return _max.ttl ?? 0
 }
@@ -49,7 +49,7 @@ export async function advance(
     checked = {},
     by = system,
     soon = false,
-    longestTtl,
+    maxTtl,
   }: {
     parent: Sighting | null
     served?: boolean
@@ -57,7 +57,7 @@ export async function advance(
     by?: string
     soon?: boolean
     /** Of the records, if it is known already. */
-    longestTtl?: number
+    maxTtl?: number
   },
 ): Promise<SignedDomain> {
   const now = new Date()
@@ -68,7 +68,7 @@ export async function advance(
       wanted: isWanted(options, row),
       state,
       keys: row.zoneKeys,
-      longestTtl: longestTtl ?? (await longestTtlOf(db, id)),
+      maxTtl: maxTtl ?? (await maxTtlOf(db, id)),
       dsTtl: signing?.dsTtl ?? null,
       dsSince: signing?.dsSince ?? null,
       goneSince: signing?.goneSince ?? null,

@@ -6,7 +6,7 @@ import { JsonText } from '../../../platform/database/statement.ts'
 import { type FieldError, invalidField } from '../../../platform/errors.ts'
 import { badField, invalidFields, refuseFields, type Sound } from '../../../platform/fields.ts'
 import { newId } from '../../../platform/ids.ts'
-import { type DnsBatch, type DnsBatchResult, highestBatchSize } from '../../../schemas/dns-records.ts'
+import { type DnsBatch, type DnsBatchResult, maxBatchSize } from '../../../schemas/dns-records.ts'
 import type { Actor } from '../../identity/index.ts'
 import { selectRecordsById } from '../sql/zone-statements.ts'
 import {
@@ -33,17 +33,17 @@ export const sizeOf = (batch: Batch) =>
 
 export function refuseOversized(batch: Batch): void {
   const size = sizeOf(batch)
-  if (size <= highestBatchSize) return
-  throw invalidField('#', 'too_long', `has ${size} operations; the limit is ${highestBatchSize}`)
+  if (size <= maxBatchSize) return
+  throw invalidField('#', 'too_long', `has ${size} operations; the limit is ${maxBatchSize}`)
 }
 
 // An id is short, but the answer and the events show the record that it names.
-const highestBatchBytes = 1024 * 1024
+const maxBatchBytes = 1024 * 1024
 
 function refuseLarge(named: RecordRow[]): void {
   const bytes = named.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0)
-  if (bytes <= highestBatchBytes) return
-  const detail = `names records of ${bytes} bytes in total; the limit is ${highestBatchBytes}`
+  if (bytes <= maxBatchBytes) return
+  const detail = `names records of ${bytes} bytes in total; the limit is ${maxBatchBytes}`
   throw invalidField('#', 'too_long', detail)
 }
 

@@ -4,7 +4,7 @@ import type { RecordType } from '../../../dns/record-types.ts'
 import type { Db } from '../../../platform/database/database.ts'
 import { newId } from '../../../platform/ids.ts'
 import type { Discovery } from '../../../schemas/discovery.ts'
-import { highestBatchSize } from '../../../schemas/dns-records.ts'
+import { maxBatchSize } from '../../../schemas/dns-records.ts'
 import type { Actor } from '../../identity/index.ts'
 import { findZone, type RecordRow, type Zone } from './dns-records.ts'
 import { placementOf } from './placement.ts'
@@ -32,7 +32,7 @@ export async function discoverZone(db: Db, actor: Actor, path: string, discover:
   return discover(zone.name, actor.accountId)
 }
 
-const highestShown = 500
+const maxShown = 500
 const websiteNames = new Set(['@', 'www'])
 const leadingTypes = new Set<RecordType>(['CNAME', 'DNAME', 'NS'])
 const websiteTypes = new Set<RecordType>(['A', 'AAAA', 'CNAME', 'ALIAS', 'HTTPS'])
@@ -49,14 +49,14 @@ export async function compareDiscovered(
   const website = create.some(({ name, type }) => websiteNames.has(name) && websiteTypes.has(type))
   return {
     domain: zone.name,
-    nameservers: nameservers.slice(0, highestShown),
+    nameservers: nameservers.slice(0, maxShown),
     method,
     questions,
     found: records.length,
-    changes: { create: create.slice(0, highestBatchSize) },
-    conflicts: conflicts.slice(0, highestShown),
-    skipped: skipped.slice(0, highestShown),
-    truncated: create.length > highestBatchSize || conflicts.length > highestShown || skipped.length > highestShown,
+    changes: { create: create.slice(0, maxBatchSize) },
+    conflicts: conflicts.slice(0, maxShown),
+    skipped: skipped.slice(0, maxShown),
+    truncated: create.length > maxBatchSize || conflicts.length > maxShown || skipped.length > maxShown,
     notes: website
       ? [
           'The addresses at @ and www keep sending visitors to where they go now. Leave them out to serve these names from here.',

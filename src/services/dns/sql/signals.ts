@@ -13,13 +13,13 @@ export type Signal = {
 
 // Parents look for them from time to time, and they are of no use once the DS is there.
 const signalTtl = 300
-const highestNameCharacters = 253
+const maxNameCharacters = 253
 
 /** The lines of these signals in a zone; none where not every nameserver's name is in it, since a parent wants all. */
 export function signalLines(zone: string, pool: readonly string[], signals: readonly Signal[]): string[] {
   return signals.flatMap(({ name, nameservers, keys }) => {
     const owners = nameserversOf(pool, nameservers).map((host) => `_dsboot.${name}._signal.${host.toLowerCase()}`)
-    const isHere = (owner: string) => owner.endsWith(`.${zone}`) && owner.length <= highestNameCharacters
+    const isHere = (owner: string) => owner.endsWith(`.${zone}`) && owner.length <= maxNameCharacters
     if (!owners.every(isHere)) return []
     return owners.flatMap((owner) => {
       const relative = owner.slice(0, -zone.length - 1)

@@ -206,7 +206,7 @@ const extrasOf = challengesOf('z.name')
 const cutsOf = (names = 'NULL') =>
   `CASE WHEN z.signing IS NOT NULL THEN zone_cuts(z.id, z.name, z.nameservers, ${names}) END`
 // Some thousand records: a larger zone is read in pages, and its changes by name.
-const highestAtOnce = 32_768
+const maxAtOnce = 32_768
 
 /** Zones of customers by name, each with all its records from one snapshot; null for those of a large one. */
 export const readZones = statement('dns.zones', {
@@ -214,7 +214,7 @@ export const readZones = statement('dns.zones', {
   in: { names: textArray() },
   out: { ...servedOut, records: optional(text()), extras: optional(text()) },
   sql: (p) => `
-    SELECT ${servedColumns}, CASE WHEN z.record_bytes <= ${highestAtOnce} THEN COALESCE((
+    SELECT ${servedColumns}, CASE WHEN z.record_bytes <= ${maxAtOnce} THEN COALESCE((
         SELECT ${linesOfRecords} FROM dns_record r WHERE r.domain_id = z.id), '') END AS records,
       NULLIF(concat_ws(E'\\n', ${extrasOf}, ${cutsOf()}), '') AS extras
     FROM served_zones(${p.names}) z`,
@@ -260,7 +260,7 @@ export const readZoneChanges = statement('dns.zone-changes', {
 })
 
 // The newest of them: each makes four sets of the platform's zone, or more.
-const highestSignals = 500
+const maxSignals = 500
 /** The zones that wait for their first DS, of nobody else either. Whatever changes them raises the serial of the platform's zones (signal_serial). */
 const signals = `(
   SELECT json_agg(json_build_object('name', s.name, 'nameservers', s.nameservers, 'keys', s.keys) ORDER BY s.id) FROM (
@@ -268,7 +268,7 @@ const signals = `(
       SELECT json_agg(json_build_object('tag', k.tag, 'publicKey', translate(encode(k.public_key, 'base64'), E'\\n', ''))
         ORDER BY k.id) FROM zone_key k WHERE k.domain_id = d.id AND k.announced) AS keys
     FROM domain d WHERE d.dnssec_state = 'awaiting_ds' AND d.verified AND d.foreign_keys = '{}'
-      ORDER BY d.id DESC LIMIT ${highestSignals}) s
+      ORDER BY d.id DESC LIMIT ${maxSignals}) s
   WHERE s.keys IS NOT NULL)`
 
 /** Serials, challenges and signals of the platform's own zones; their records are in the configuration. */

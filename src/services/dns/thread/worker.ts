@@ -13,7 +13,7 @@ const { databaseUrl, connections } = workerData as ThreadData
 const db = openDatabase(databaseUrl, connections, { class: 'zones' })
 const running = new Map<number, AbortController>()
 // The thread rests as long as it worked, so that it takes half of a processor at most.
-const longestRestMs = 20
+const maxRestMs = 20
 
 lowerThread()
 
@@ -36,7 +36,7 @@ async function run(id: number, job: ZoneJob): Promise<void> {
   const pace: Pace = async (locked) => {
     const workedMs = performance.now() - workingSinceMs
     if (locked) await nextTurn()
-    else await sleep(Math.min(workedMs, longestRestMs))
+    else await sleep(Math.min(workedMs, maxRestMs))
     canceling.signal.throwIfAborted()
     workingSinceMs = performance.now()
   }

@@ -26,9 +26,9 @@ export type ZoneThread = {
 // While the database works for one, the thread can work for another.
 const atOnce = 2
 // An account's next work waits until its last is done; beyond this many it is refused.
-const highestWaiting = 10
+const maxWaiting = 10
 // A file of 16 MiB with as many records as operators may allow takes half of it.
-const highestHeapMb = 1_024
+const maxHeapMb = 1_024
 // Its heap keeps the size that the largest zone needed, some 70 MB after one of 50,000 records.
 const idleMs = 60_000
 const program = programFile('src/services/dns/thread/worker')
@@ -41,7 +41,7 @@ type Task = {
 }
 
 function startWorker(data: ThreadData): Worker {
-  return new Worker(program, { workerData: data, resourceLimits: { maxOldGenerationSizeMb: highestHeapMb } })
+  return new Worker(program, { workerData: data, resourceLimits: { maxOldGenerationSizeMb: maxHeapMb } })
 }
 
 export function createZoneThread(databaseUrl: string, log: Logger, createWorker = startWorker): ZoneThread {
@@ -117,7 +117,7 @@ export function createZoneThread(databaseUrl: string, log: Logger, createWorker 
   return {
     run<K extends ZoneJob['kind']>(accountId: string, job: ZoneJob & { kind: K }, signal: AbortSignal) {
       const ahead = waiting.get(accountId)?.length ?? 0
-      if (ahead >= highestWaiting) {
+      if (ahead >= maxWaiting) {
         const detail = 'Too many large zones of the account are waiting to be processed.'
         return Promise.reject(new Fault('rate_limited', detail, { retryAfterSeconds: 2 }))
       }

@@ -32,7 +32,7 @@ export type ZoneImportRequest = Replacement & { actor: Actor; path: string; file
 // Rows in one statement: some 50 ms, after which others get the database's processor.
 const rowsAtOnce = 1_000
 // How often an import looks at a zone that other requests change meanwhile, before it locks it first.
-const highestLooks = 3
+const maxLooks = 3
 
 type Seen = { zone: Zone; records: RecordRow[] }
 
@@ -69,7 +69,7 @@ export async function importRecords(
   }
   for (let looks = 1; ; looks++) {
     // Read and compared before the zone is locked, so that others hardly wait.
-    const seen = looks > highestLooks ? null : looks === 1 && empty ? empty : await look()
+    const seen = looks > maxLooks ? null : looks === 1 && empty ? empty : await look()
     if (seen) requireVersion(replacement, seen.zone, seen.records.length > 0)
     const planned = seen && planChanges(seen, file)
     const done = await transactionOn(connection, async () => {

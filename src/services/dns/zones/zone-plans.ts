@@ -6,14 +6,14 @@ import { readZoneFileInSteps, type ZoneFile, type ZoneFileRecord } from '../../.
 import type { ZoneText } from '../../../dns/zone-files/zone-file-text.ts'
 import { Fault, type FieldError } from '../../../platform/errors.ts'
 import { newId } from '../../../platform/ids.ts'
-import { highestListedChanges, type ZoneImport } from '../../../schemas/zones.ts'
+import { maxListedChanges, type ZoneImport } from '../../../schemas/zones.ts'
 import { type RecordRow, viewCreated, viewRecord } from '../records/dns-records.ts'
 import type { Changes } from '../records/record-changes.ts'
 import { countSets, overfullSet, type RecordLimits } from '../records/record-limits.ts'
 import type { RecordDraft } from '../records/record-rules.ts'
 
-const highestCommentLength = 200
-const highestRefusedLines = 100
+const maxCommentLength = 200
+const maxRefusedLines = 100
 
 export type PlannedFile = ZoneFile & { drafts: RecordDraft[] }
 
@@ -44,16 +44,16 @@ export function* planFile(
   }
   if (errors.length > 0) {
     const detail = `${errors.length} lines cannot be imported; nothing was changed. First error: ${errors[0]!.detail}`
-    throw new Fault('validation_failed', detail, { errors: errors.slice(0, highestRefusedLines) })
+    throw new Fault('validation_failed', detail, { errors: errors.slice(0, maxRefusedLines) })
   }
   yield
   checkSets(file.records, limits)
   const notes = [...file.notes]
   const drafts = file.records.map(({ type, name, value, ttl, line, comment = '' }) => {
-    if (comment.length > highestCommentLength && notes.length <= highestListedChanges) {
-      notes.push({ line, detail: `The comment was truncated to ${highestCommentLength} characters.` })
+    if (comment.length > maxCommentLength && notes.length <= maxListedChanges) {
+      notes.push({ line, detail: `The comment was truncated to ${maxCommentLength} characters.` })
     }
-    const cut = comment.slice(0, highestCommentLength).toWellFormed().trim()
+    const cut = comment.slice(0, maxCommentLength).toWellFormed().trim()
     return { type, name, value, ttl, comment: cut || null }
   })
   for (const line of otherLines) {
@@ -120,7 +120,7 @@ export function viewImport(zone: string, { changes, file, dryRun, serial }: Plan
   const { deleted, updated, created, unchanged } = changes
   const hidden = hiddenBelow(file.drafts, zone)
   const lists = [deleted, updated, created, file.lines, file.skipped, file.notes, hidden]
-  const first = <T>(list: T[]): T[] => list.slice(0, highestListedChanges)
+  const first = <T>(list: T[]): T[] => list.slice(0, maxListedChanges)
   return {
     dryRun,
     created: created.length,
@@ -141,7 +141,7 @@ export function viewImport(zone: string, { changes, file, dryRun, serial }: Plan
     skipped: first(file.skipped),
     notes: first(file.notes),
     hidden: first(hidden).map(({ record: { name, type, value }, delegation }) => ({ name, type, value, delegation })),
-    truncated: lists.some((list) => list.length > highestListedChanges),
+    truncated: lists.some((list) => list.length > maxListedChanges),
     serial,
   }
 }

@@ -8,7 +8,7 @@ import { newId } from '../../../platform/ids.ts'
 import { holdSession, type SessionWithUser } from '../sessions.ts'
 import { beginStep, takeStep } from './steps.ts'
 
-const mostPasskeys = 20
+const maxPasskeys = 20
 const timeout = 300_000
 // Ed25519, P-256, RSA: as COSE numbers them.
 const algorithms = [-8, -7, -257]
@@ -115,9 +115,9 @@ export async function registrationOptions(db: Db, { id: rpID }: RelyingParty, us
 }
 
 function refuseTooMany(used: number): void {
-  if (used < mostPasskeys) return
+  if (used < maxPasskeys) return
   const detail = `You have ${used} passkeys, which is the limit. Delete one first.`
-  throw new Fault('quota_exceeded', detail, { limit: 'passkeys', used, max: mostPasskeys })
+  throw new Fault('quota_exceeded', detail, { limit: 'passkeys', used, max: maxPasskeys })
 }
 
 export type NewPasskey = PasskeyAnswer<RegistrationResponseJSON> & { name: string }

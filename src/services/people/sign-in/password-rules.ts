@@ -2,7 +2,7 @@
 import { invalidField } from '../../../platform/errors.ts'
 
 const shortest = 10
-const fewestCharacters = 5
+const minCharacters = 5
 
 /** Words that, alone or with figures and signs around them, are most of the passwords in published lists. */
 const common = new Set(
@@ -29,7 +29,7 @@ function isCommon(password: string, email: string): boolean {
   const half = lower.slice(0, lower.length / 2)
   const [local = '', domain = ''] = email.split('@')
   return (
-    new Set(lower).size < fewestCharacters ||
+    new Set(lower).size < minCharacters ||
     words.some((word) => common.has(word) || (half + half === lower && common.has(half))) ||
     rows.some((row) => row.includes(lower)) ||
     [email, local, domain].includes(lower) ||

@@ -19,9 +19,9 @@ export function treeOf(files: Record<string, string | object>): Source {
     entries: new Map(entries),
     submodules: [],
     usesLfs: false,
-    async text(path, mostBytes) {
+    async text(path, maxBytes) {
       const text = texts.get(path)
-      return text === undefined || text.length > mostBytes ? null : text
+      return text === undefined || text.length > maxBytes ? null : text
     },
     async *read() {},
     close() {},
