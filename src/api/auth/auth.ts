@@ -36,7 +36,7 @@ export const authRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps
     refuseUnexpectedBody(request.routeOptions.schema, request.body)
     refuseUnstorableAddress(request)
   })
-  // The OpenAPI document covers the public API only; docs/internals/console-routes.md describes these.
+  // The OpenAPI document covers the public API only.
   app.addHook('onRoute', (route) => {
     route.schema = { ...route.schema, hide: true }
     route.bodyLimit ??= bodyLimitBytes
