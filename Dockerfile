@@ -34,6 +34,7 @@ COPY --from=build /berth/dist dist
 COPY package.json openapi.yaml CHANGELOG.md ./
 COPY docs/guides docs/guides
 COPY prisma/migrations prisma/migrations
+COPY prisma/functions prisma/functions
 USER node
 VOLUME /var/lib/berth
 # The API, the edge, DNS, health and metrics of every role.

@@ -1,4 +1,5 @@
-// Applies the migrations of this folder in order, once each, under a lock; keeps Prisma's own table of what was applied.
+// Applies the migrations of this folder in order, once each, then the files of functions that changed, under a lock. Keeps
+// Prisma's own table of what was applied, in which a file of functions has a row for each of its texts.
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,6 +8,8 @@ import pg from 'pg'
 import { root } from '../src/platform/installation.ts'
 
 const folder = join(root, 'prisma/migrations')
+const functionFolder = join(root, 'prisma/functions')
+const functionPrefix = 'functions/'
 
 // Any number that no other program locks: one migration at a time, however many servers start together.
 const lockId = 7_262_735_411
@@ -17,45 +20,65 @@ const lockPollMs = 100
 
 export type Migration = { name: string; checksum: string; sql: string }
 
-/** Returns the names of the migrations that were applied now; `before` stops at a name, for tests of upgrades. */
+/**
+ * Returns the names of the migrations and files of functions that were applied now; `before` stops at a name, for tests
+ * of upgrades.
+ */
 export async function migrate(url: string, before?: string): Promise<string[]> {
   return withClient(url, async (client) => {
     await lockMigrations(client)
     await createMigrationTable(client)
-    const applied: string[] = []
-    for (const migration of await readMissing(client)) {
-      const { name } = migration
-      if (before !== undefined && name >= before) break
+    const { migrations, functions } = await readMissing(client)
+    const pending = before === undefined ? migrations : migrations.filter(({ name }) => name < before)
+    const applied = pending.map(({ name }) => name)
+    // Together with the functions, so that what a migration drops and a file replaces is never missing.
+    const last = pending.length > 0 && !isConcurrent(pending.at(-1)!) ? pending.pop() : undefined
+    for (const migration of pending) {
       if (isConcurrent(migration)) {
         await buildIndexes(client, migration)
         await note(client, migration)
-      } else {
-        await client.query('BEGIN')
-        try {
-          await applyMigration(client, migration)
-          await client.query('COMMIT')
-        } catch (error) {
-          // Fails with a lost connection, which is the cause then.
-          await client.query('ROLLBACK').catch(() => {})
-          throw error
-        }
-      }
-      applied.push(name)
+      } else await transact(client, () => applyMigration(client, migration))
     }
-    return applied
+    if (applied.length === 0 && functions.length === 0) return applied
+    return transact(client, async () => {
+      if (last) await applyMigration(client, last)
+      return before === undefined ? [...applied, ...(await applyFunctions(client))] : applied
+    })
   })
+}
+
+const deadlockDetected = '40P01'
+
+/** Triggers lock tables that others write to meanwhile, in another order. Whoever loses begins again. */
+async function transact<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    await client.query('BEGIN')
+    try {
+      const result = await work()
+      await client.query('COMMIT')
+      return result
+    } catch (error) {
+      // Fails with a lost connection, which is the cause then.
+      await client.query('ROLLBACK').catch(() => {})
+      if (((error as Error).cause as { code?: string } | undefined)?.code !== deadlockDetected) throw error
+    }
+  }
 }
 
 const undefinedTable = '42P01'
 
-/** Names of the migrations that are still to be applied. Those of a newer version may be there too. */
+/**
+ * Names of what is still to be applied. Migrations of a newer version may be there too, and any text of a function that
+ * was applied once is fine: only a newer version can have replaced it.
+ */
 export async function missingMigrations(url: string): Promise<string[]> {
   return withClient(url, async (client) => {
-    const missing = await readMissing(client).catch((error) => {
+    const missing = await readMissing(client).catch(async (error) => {
       if (error.code !== undefinedTable) throw error
-      return readMigrationFiles()
+      return { migrations: await readMigrationFiles(), functions: await readFunctionFiles(), known: new Set<string>() }
     })
-    return missing.map(({ name }) => name)
+    const functions = missing.functions.filter((file) => !missing.known.has(versionOf(file)))
+    return [...missing.migrations, ...functions].map(({ name }) => name)
   })
 }
 
@@ -71,16 +94,24 @@ async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T
   }
 }
 
-/** In the order in which they are applied. */
-async function readMissing(client: pg.Client): Promise<Migration[]> {
+const versionOf = ({ name, checksum }: { name: string; checksum: string }) => `${name} ${checksum}`
+
+/** In the order in which they are applied; `known` are the versions of what was ever applied. */
+async function readMissing(client: pg.ClientBase) {
   const { rows } = await client.query<{ name: string; checksum: string }>(
-    'SELECT migration_name AS name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL',
+    'SELECT migration_name AS name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL ORDER BY finished_at',
   )
   const applied = new Map(rows.map((row) => [row.name, row.checksum]))
   const all = await readMigrationFiles()
   const changed = all.find(({ name, checksum }) => (applied.get(name) ?? checksum) !== checksum)
   if (changed) throw new Error(`Migration ${changed.name} was changed after it was applied to this database.`)
-  return all.filter(({ name }) => !applied.has(name))
+  const migrations = all.filter(({ name }) => !applied.has(name))
+  // Where a newer version has been, its functions stay.
+  const newest = all.at(-1)!.name
+  const isNewer = rows.some(({ name }) => !name.startsWith(functionPrefix) && name > newest)
+  const files = isNewer ? [] : await readFunctionFiles()
+  const functions = files.filter(({ name, checksum }) => applied.get(name) !== checksum)
+  return { migrations, functions, known: new Set(rows.map(versionOf)) }
 }
 
 /**
@@ -131,6 +162,41 @@ export async function applyMigration(client: pg.ClientBase, migration: Migration
   await note(client, migration)
 }
 
+/**
+ * Within the transaction of the caller, after all migrations: the files that changed, and those of which a migration has
+ * dropped something. Returns their names.
+ */
+export async function applyFunctions(client: pg.ClientBase): Promise<string[]> {
+  const changed = new Set((await readMissing(client)).functions.map(({ name }) => name))
+  const there = new Set(await readObjects(client))
+  const files = (await readFunctionFiles()).filter(
+    ({ name, sql }) => changed.has(name) || objectsOf(sql).some((object) => !there.has(object)),
+  )
+  for (const file of files) await applyMigration(client, file)
+  return files.map(({ name }) => name)
+}
+
+/** The functions and triggers that SQL creates, each by its name: triggers with their tables. */
+export function objectsOf(sql: string): string[] {
+  const created = /^CREATE OR REPLACE (?:(FUNCTION) (\w+)|TRIGGER (\w+)[^;]*? ON (\w+))/gm
+  return [...sql.matchAll(created)].map(([, isFunction, name, trigger, table]) =>
+    isFunction ? `function ${name}` : `trigger ${trigger} on ${table}`,
+  )
+}
+
+/** Those of the database; but not of extensions, nor the triggers of partitions, which are those of their tables. */
+export async function readObjects(client: pg.ClientBase): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT 'function ' || p.proname AS name FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace
+       AND NOT EXISTS (SELECT 1 FROM pg_depend d
+         WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+     UNION ALL
+     SELECT 'trigger ' || t.tgname || ' on ' || c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+     WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal AND t.tgparentid = 0`,
+  )
+  return rows.map(({ name }) => name)
+}
+
 /** Remembers that it is applied. */
 async function note(client: pg.ClientBase, { name, checksum }: Migration): Promise<void> {
   await client.query(
@@ -142,19 +208,20 @@ async function note(client: pg.ClientBase, { name, checksum }: Migration): Promi
 
 /** In the order in which they are applied. */
 export async function readMigrationFiles(): Promise<Migration[]> {
-  const names = await migrationNames()
+  const entries = await readdir(folder, { withFileTypes: true })
+  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  return Promise.all(names.sort().map((name) => read(name, join(folder, name, 'migration.sql'))))
+}
+
+/** The current text of every function and trigger. */
+export async function readFunctionFiles(): Promise<Migration[]> {
+  const names = (await readdir(functionFolder)).filter((name) => name.endsWith('.sql'))
   return Promise.all(
-    names.map(async (name) => {
-      const sql = await readFile(join(folder, name, 'migration.sql'), 'utf8')
-      return { name, checksum: createHash('sha256').update(sql).digest('hex'), sql }
-    }),
+    names.sort().map((name) => read(functionPrefix + name.slice(0, -'.sql'.length), join(functionFolder, name))),
   )
 }
 
-async function migrationNames(): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true })
-  return entries
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
-    .sort()
+async function read(name: string, path: string): Promise<Migration> {
+  const sql = await readFile(path, 'utf8')
+  return { name, checksum: createHash('sha256').update(sql).digest('hex'), sql }
 }

@@ -211,19 +211,6 @@ describe('the pages on the code', () => {
     expect(names.filter((name) => !index.includes(`](${name})`))).toEqual([])
   })
 
-  test('name every trigger of the migrations', () => {
-    const folder = join(root, 'prisma/migrations')
-    const migrations = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
-      name.endsWith('.sql'),
-    )
-    const made = migrations.flatMap((name) => [
-      ...readFileSync(join(folder, name), 'utf8').matchAll(/CREATE (?:\w+ )*?TRIGGER "?(\w+)/g),
-    ])
-    const names = made.map(([, name]) => name!.replace(/_delete$/, ''))
-    const page = texts.get('docs/internals/database.md')!
-    expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([])
-  })
-
   test('ARCHITECTURE.md has the arrows, in at most 1,500 words', () => {
     const page = texts.get('ARCHITECTURE.md')!
     const table = [...page.matchAll(/^\| `([\w.-]+)` \| [^|]+ \| ([^|]+) \|$/gm)].map(([, folder, targets]) => [

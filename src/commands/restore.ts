@@ -1,7 +1,13 @@
 // `berth restore <file>`: makes an empty place what it was when the archive was written.
 import { access, constants, mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { applyMigration, createMigrationTable, lockMigrations, readMigrationFiles } from '../../prisma/migrate.ts'
+import {
+  applyFunctions,
+  applyMigration,
+  createMigrationTable,
+  lockMigrations,
+  readMigrationFiles,
+} from '../../prisma/migrate.ts'
 import type { Config } from '../config.ts'
 import { connectAlone } from '../platform/database/database.ts'
 import { syncPath } from '../platform/files/durable.ts'
@@ -61,6 +67,7 @@ async function ownMigrations(): Promise<Migrations> {
     lock: lockMigrations,
     createTable: createMigrationTable,
     apply: (client, name) => applyMigration(client, all.find((one) => one.name === name)!),
+    applyFunctions,
   }
 }
 

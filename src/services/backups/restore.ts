@@ -19,6 +19,7 @@ export type Migrations = {
   lock(client: Connection['client']): Promise<void>
   createTable(client: Connection['client']): Promise<void>
   apply(client: Connection['client'], name: string): Promise<void>
+  applyFunctions(client: Connection['client']): Promise<unknown>
 }
 
 export type Checked = { head: Head; key: Buffer; databaseBytes: number; fileBytes: number }
@@ -137,6 +138,7 @@ export async function restoreArchive(file: string, key: Buffer, target: Target):
     await loadAll(foreign)
     await finishTables(connection, head)
     await apply((name) => !before.has(name))
+    await migrations.applyFunctions(client)
     await makeDurable(dataDir)
     await client.query('COMMIT')
     await client.query(analyzeTables(head.tables.filter(({ name }) => !foreign.includes(name))))

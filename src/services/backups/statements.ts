@@ -79,13 +79,14 @@ export const setSequence = statement('backups.setSequence', {
     WHERE schemaname = current_schema() AND sequencename::text = ${p.name}`,
 })
 
+/** Functions are no part of a backup: a restore applies those of its own version. */
 export const readMigrations = statement('backups.migrations', {
   reason: 'not in Prisma',
   in: {},
   out: { name: text(), checksum: text() },
   sql: () => `
     SELECT migration_name::text AS name, checksum::text AS checksum FROM _prisma_migrations
-    WHERE finished_at IS NOT NULL ORDER BY 1`,
+    WHERE finished_at IS NOT NULL AND NOT starts_with(migration_name, 'functions/') ORDER BY 1`,
 })
 
 /** Deployments whose files a visitor may ask for. Here and not by Prisma, because it has to be of the same snapshot. */

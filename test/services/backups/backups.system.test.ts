@@ -5,7 +5,7 @@ import { open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/
 import { dirname, join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { migrate, readMigrationFiles } from '../../../prisma/migrate.ts'
+import { migrate, readFunctionFiles, readMigrationFiles } from '../../../prisma/migrate.ts'
 import { createReapHandler } from '../../../src/engines/builder/jobs/reap.ts'
 import { Postponed } from '../../../src/jobs/worker.ts'
 import { connectAlone } from '../../../src/platform/database/database.ts'
@@ -266,7 +266,7 @@ test('an archive of the version before events had months is restored with its ev
   const events = (url: string) => query(url, 'SELECT id, seq, xid, data::text FROM event ORDER BY xid, seq')
   expect(await events(restored.databaseUrl)).toHaveLength(3)
   expect(await events(restored.databaseUrl)).toEqual(await events(databaseUrl))
-  const names = (await readMigrationFiles()).map(({ name }) => name)
+  const names = [...(await readMigrationFiles()), ...(await readFunctionFiles())].map(({ name }) => name)
   const applied = await query<{ name: string }>(
     restored.databaseUrl,
     'SELECT migration_name AS name FROM _prisma_migrations ORDER BY 1',

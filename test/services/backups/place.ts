@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
 import {
+  applyFunctions,
   applyMigration,
   createMigrationTable,
   lockMigrations,
@@ -185,6 +186,8 @@ export async function migrationsOf(all?: Migration[]): Promise<Migrations> {
     lock: lockMigrations,
     createTable: createMigrationTable,
     apply: (client, name) => applyMigration(client, files.find((one) => one.name === name)!),
+    // Those of today need the tables of today.
+    applyFunctions: all ? async () => [] : applyFunctions,
   }
 }
 
