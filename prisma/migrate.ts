@@ -30,20 +30,15 @@ export async function migrate(url: string, before?: string): Promise<string[]> {
     await createMigrationTable(client)
     const { migrations, functions } = await readMissing(client)
     const pending = before === undefined ? migrations : migrations.filter(({ name }) => name < before)
-    const applied = pending.map(({ name }) => name)
-    // Together with the functions, so that what a migration drops and a file replaces is never missing.
-    const last = pending.length > 0 && !isConcurrent(pending.at(-1)!) ? pending.pop() : undefined
     for (const migration of pending) {
       if (isConcurrent(migration)) {
         await buildIndexes(client, migration)
         await note(client, migration)
       } else await transact(client, () => applyMigration(client, migration))
     }
-    if (applied.length === 0 && functions.length === 0) return applied
-    return transact(client, async () => {
-      if (last) await applyMigration(client, last)
-      return before === undefined ? [...applied, ...(await applyFunctions(client))] : applied
-    })
+    const applied = pending.map(({ name }) => name)
+    if (before !== undefined || (pending.length === 0 && functions.length === 0)) return applied
+    return [...applied, ...(await transact(client, () => applyFunctions(client)))]
   })
 }
 
@@ -213,11 +208,12 @@ export async function readMigrationFiles(): Promise<Migration[]> {
   return Promise.all(names.sort().map((name) => read(name, join(folder, name, 'migration.sql'))))
 }
 
-/** The current text of every function and trigger. */
+/** In the order in which they are applied: what is dropped comes last, when nothing uses it anymore. */
 export async function readFunctionFiles(): Promise<Migration[]> {
-  const names = (await readdir(functionFolder)).filter((name) => name.endsWith('.sql'))
+  const names = (await readdir(functionFolder)).filter((name) => name.endsWith('.sql')).sort()
+  const ordered = [...names.filter((name) => name !== 'dropped.sql'), 'dropped.sql']
   return Promise.all(
-    names.sort().map((name) => read(functionPrefix + name.slice(0, -'.sql'.length), join(functionFolder, name))),
+    ordered.map((name) => read(functionPrefix + name.slice(0, -'.sql'.length), join(functionFolder, name))),
   )
 }
 

@@ -197,11 +197,11 @@ describe('functions and triggers', () => {
       const [writer, pause] = [await connect(url), await connect(url)]
       // So that PostgreSQL ends the transaction of the migrator.
       await writer.query(`SET deadlock_timeout = '1h'; BEGIN; LOCK zone_key IN ROW EXCLUSIVE MODE`)
-      await pause.query('BEGIN; LOCK certificate IN ROW EXCLUSIVE MODE')
+      await pause.query('BEGIN; LOCK dns_record IN ROW EXCLUSIVE MODE')
       const waiting = (table: string) => async () =>
         (await query(url, `SELECT FROM pg_locks WHERE NOT granted AND relation = '${table}'::regclass`)).length > 0
       const migrated = migrate(url)
-      await until(waiting('certificate'))
+      await until(waiting('dns_record'))
       const written = writer.query('LOCK deployment IN ROW EXCLUSIVE MODE')
       await until(waiting('deployment'))
       await pause.query('COMMIT')

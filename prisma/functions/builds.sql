@@ -90,14 +90,6 @@ CREATE OR REPLACE FUNCTION build_minutes(owner text) RETURNS bigint LANGUAGE sql
     WHERE account_id = owner AND month = date_trunc('month', now() AT TIME ZONE 'UTC')::date), 0)
 $$;
 
-CREATE OR REPLACE FUNCTION count_build_time(owner text, ran interval) RETURNS void LANGUAGE sql AS $$
-  INSERT INTO build_time (account_id, month, ms)
-    SELECT id, date_trunc('month', now() AT TIME ZONE 'UTC')::date, GREATEST(0, EXTRACT(epoch FROM ran) * 1000)::bigint
-    -- Nothing is counted while the account itself is deleted.
-    FROM account WHERE id = owner
-  ON CONFLICT (account_id, month) DO UPDATE SET ms = build_time.ms + excluded.ms
-$$;
-
 -- The quotas of builds. Named to run before the trigger that counts deployments, so that counters are always locked in one
 -- order.
 CREATE OR REPLACE FUNCTION build_asked() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -126,7 +118,12 @@ BEGIN
   IF OLD.started_at IS NULL THEN PERFORM count_usage(OLD.account_id, 'buildsQueued', -1); END IF;
   IF TG_OP = 'DELETE' OR NEW.state <> 'BUILDING' THEN
     IF OLD.started_at IS NOT NULL THEN
-      PERFORM count_build_time(OLD.account_id, ended - OLD.started_at);
+      INSERT INTO build_time (account_id, month, ms)
+        SELECT id, date_trunc('month', now() AT TIME ZONE 'UTC')::date,
+          GREATEST(0, EXTRACT(epoch FROM ended - OLD.started_at) * 1000)::bigint
+        -- Nothing is counted while the account itself is deleted.
+        FROM account WHERE id = OLD.account_id
+        ON CONFLICT (account_id, month) DO UPDATE SET ms = build_time.ms + excluded.ms;
     END IF;
     DELETE FROM job WHERE kind = 'build' AND key = OLD.id AND failed_at IS NULL
       AND (locked_until IS NULL OR locked_until <= clock_timestamp());

@@ -48,7 +48,8 @@ BEGIN
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER domain_cut AFTER INSERT OR DELETE ON domain FOR EACH ROW EXECUTE FUNCTION domain_cut();
-CREATE OR REPLACE TRIGGER domain_cut_update AFTER UPDATE OF verified, nameservers, next_check_at, dnssec_state ON domain FOR EACH ROW
+CREATE OR REPLACE TRIGGER domain_cut_update AFTER UPDATE OF verified, nameservers, next_check_at, dnssec_state ON domain
+  FOR EACH ROW
   WHEN (OLD.verified <> NEW.verified OR OLD.nameservers <> NEW.nameservers
     OR (OLD.next_check_at IS NULL) <> (NEW.next_check_at IS NULL)
     OR (OLD.dnssec_state = 'leaving') <> (NEW.dnssec_state = 'leaving'))

@@ -48,112 +48,94 @@ BEGIN
   END IF;
 END $$;
 
--- For a table whose rows are counted: the name of the counter, and +1 or -1.
+-- For a table whose rows are counted, by the name of the counter. An update says what it adds, and is never refused: a reply
+-- may reopen a ticket, whatever the limit is.
 CREATE OR REPLACE FUNCTION count_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM count_usage(CASE TG_OP WHEN 'DELETE' THEN OLD.account_id ELSE NEW.account_id END, TG_ARGV[0], TG_ARGV[1]::bigint);
+  CASE TG_OP
+    WHEN 'INSERT' THEN PERFORM count_usage(NEW.account_id, TG_ARGV[0], 1);
+    WHEN 'DELETE' THEN PERFORM add_usage(OLD.account_id, TG_ARGV[0], -1);
+    ELSE PERFORM add_usage(NEW.account_id, TG_ARGV[0], TG_ARGV[1]::bigint);
+  END CASE;
   RETURN NULL;
 END $$;
-CREATE OR REPLACE TRIGGER project_count AFTER INSERT ON project FOR EACH ROW EXECUTE FUNCTION count_row('projects', '1');
-CREATE OR REPLACE TRIGGER project_uncount AFTER DELETE ON project FOR EACH ROW EXECUTE FUNCTION count_row('projects', '-1');
-CREATE OR REPLACE TRIGGER domain_count AFTER INSERT ON domain FOR EACH ROW EXECUTE FUNCTION count_row('domains', '1');
-CREATE OR REPLACE TRIGGER domain_uncount AFTER DELETE ON domain FOR EACH ROW EXECUTE FUNCTION count_row('domains', '-1');
-CREATE OR REPLACE TRIGGER webhook_count AFTER INSERT ON webhook FOR EACH ROW EXECUTE FUNCTION count_row('webhooks', '1');
-CREATE OR REPLACE TRIGGER webhook_uncount AFTER DELETE ON webhook FOR EACH ROW EXECUTE FUNCTION count_row('webhooks', '-1');
-CREATE OR REPLACE TRIGGER dns_key_count AFTER INSERT ON dns_key FOR EACH ROW EXECUTE FUNCTION count_row('dnsKeys', '1');
-CREATE OR REPLACE TRIGGER dns_key_uncount AFTER DELETE ON dns_key FOR EACH ROW EXECUTE FUNCTION count_row('dnsKeys', '-1');
-CREATE OR REPLACE TRIGGER deployment_count AFTER INSERT ON deployment FOR EACH ROW EXECUTE FUNCTION count_row('deployments', '1');
+CREATE OR REPLACE TRIGGER project_count AFTER INSERT OR DELETE ON project
+  FOR EACH ROW EXECUTE FUNCTION count_row('projects');
+CREATE OR REPLACE TRIGGER domain_count AFTER INSERT OR DELETE ON domain
+  FOR EACH ROW EXECUTE FUNCTION count_row('domains');
+CREATE OR REPLACE TRIGGER webhook_count AFTER INSERT OR DELETE ON webhook
+  FOR EACH ROW EXECUTE FUNCTION count_row('webhooks');
+CREATE OR REPLACE TRIGGER dns_key_count AFTER INSERT OR DELETE ON dns_key
+  FOR EACH ROW EXECUTE FUNCTION count_row('dnsKeys');
+
+-- Tickets count while they are open.
+CREATE OR REPLACE TRIGGER ticket_count AFTER INSERT ON ticket FOR EACH ROW
+  WHEN (NEW.status NOT IN ('RESOLVED', 'CLOSED')) EXECUTE FUNCTION count_row('openTickets');
+CREATE OR REPLACE TRIGGER ticket_uncount AFTER DELETE ON ticket FOR EACH ROW
+  WHEN (OLD.status NOT IN ('RESOLVED', 'CLOSED')) EXECUTE FUNCTION count_row('openTickets');
+CREATE OR REPLACE TRIGGER ticket_count_reopened AFTER UPDATE OF status ON ticket FOR EACH ROW
+  WHEN (OLD.status IN ('RESOLVED', 'CLOSED') AND NEW.status NOT IN ('RESOLVED', 'CLOSED'))
+  EXECUTE FUNCTION count_row('openTickets', '1');
+CREATE OR REPLACE TRIGGER ticket_uncount_closed AFTER UPDATE OF status ON ticket FOR EACH ROW
+  WHEN (OLD.status NOT IN ('RESOLVED', 'CLOSED') AND NEW.status IN ('RESOLVED', 'CLOSED'))
+  EXECUTE FUNCTION count_row('openTickets', '-1');
 
 -- Tokens count until they are revoked. The hidden ones of memberships and consoles never count.
 CREATE OR REPLACE TRIGGER token_count AFTER INSERT ON token FOR EACH ROW
-  WHEN (NOT NEW.hidden) EXECUTE FUNCTION count_row('tokens', '1');
+  WHEN (NOT NEW.hidden) EXECUTE FUNCTION count_row('tokens');
 
 -- A line of tokens is revoked in one statement and counted once. Counted token by token, each change of the counter read
 -- past all earlier ones of its transaction, so a line twice as long took four times as long.
 CREATE OR REPLACE FUNCTION uncount_tokens() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  gone record;
 BEGIN
-  FOR gone IN SELECT account_id, count(*) AS count FROM live WHERE NOT hidden AND revoked_at IS NULL GROUP BY account_id LOOP
-    PERFORM count_usage(gone.account_id, 'tokens', -gone.count);
-  END LOOP;
+  IF TG_OP = 'DELETE' THEN
+    PERFORM add_usage(account_id, 'tokens', -count(*)) FROM was
+      WHERE NOT hidden AND revoked_at IS NULL GROUP BY account_id;
+  ELSE
+    PERFORM add_usage(t.account_id, 'tokens', -count(*)) FROM was JOIN t USING (id)
+      WHERE NOT t.hidden AND was.revoked_at IS NULL AND t.revoked_at IS NOT NULL GROUP BY t.account_id;
+  END IF;
   RETURN NULL;
 END $$;
-CREATE OR REPLACE TRIGGER token_uncount AFTER DELETE ON token REFERENCING OLD TABLE AS live
+CREATE OR REPLACE TRIGGER token_uncount AFTER DELETE ON token REFERENCING OLD TABLE AS was
+  FOR EACH STATEMENT EXECUTE FUNCTION uncount_tokens();
+CREATE OR REPLACE TRIGGER token_uncount_revoked AFTER UPDATE ON token REFERENCING OLD TABLE AS was NEW TABLE AS t
   FOR EACH STATEMENT EXECUTE FUNCTION uncount_tokens();
 
-CREATE OR REPLACE FUNCTION uncount_revoked_tokens() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  gone record;
-BEGIN
-  FOR gone IN
-    SELECT t.account_id, count(*) AS count FROM was JOIN t USING (id)
-    WHERE NOT t.hidden AND was.revoked_at IS NULL AND t.revoked_at IS NOT NULL GROUP BY t.account_id
-  LOOP
-    PERFORM count_usage(gone.account_id, 'tokens', -gone.count);
-  END LOOP;
-  RETURN NULL;
-END $$;
-CREATE OR REPLACE TRIGGER token_uncount_revoked AFTER UPDATE ON token REFERENCING OLD TABLE AS was NEW TABLE AS t
-  FOR EACH STATEMENT EXECUTE FUNCTION uncount_revoked_tokens();
-
--- Tickets count while they are open. A reply may reopen one, whatever the limit is.
-CREATE OR REPLACE FUNCTION count_reopened_ticket() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM add_usage(NEW.account_id, 'openTickets', 1);
-  RETURN NULL;
-END $$;
-CREATE OR REPLACE TRIGGER ticket_count AFTER INSERT ON ticket FOR EACH ROW
-  WHEN (NEW.status NOT IN ('RESOLVED', 'CLOSED')) EXECUTE FUNCTION count_row('openTickets', '1');
-CREATE OR REPLACE TRIGGER ticket_uncount_closed AFTER UPDATE OF status ON ticket FOR EACH ROW
-  WHEN (OLD.status NOT IN ('RESOLVED', 'CLOSED') AND NEW.status IN ('RESOLVED', 'CLOSED'))
-  EXECUTE FUNCTION count_row('openTickets', '-1');
-CREATE OR REPLACE TRIGGER ticket_count_reopened AFTER UPDATE OF status ON ticket FOR EACH ROW
-  WHEN (OLD.status IN ('RESOLVED', 'CLOSED') AND NEW.status NOT IN ('RESOLVED', 'CLOSED'))
-  EXECUTE FUNCTION count_reopened_ticket();
-CREATE OR REPLACE TRIGGER ticket_uncount AFTER DELETE ON ticket FOR EACH ROW
-  WHEN (OLD.status NOT IN ('RESOLVED', 'CLOSED')) EXECUTE FUNCTION count_row('openTickets', '-1');
-
 -- The counters of a project.
-CREATE OR REPLACE FUNCTION add_project_usage(project text, more_deployments bigint, more_bytes bigint) RETURNS void LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION add_project_usage(project text, more_deployments bigint, more_bytes bigint)
+RETURNS void LANGUAGE sql AS $$
   INSERT INTO project_usage AS u (project_id, part, deployments, stored_bytes)
   VALUES (project, pg_backend_pid() % 16, more_deployments, more_bytes)
   ON CONFLICT (project_id, part) DO UPDATE
     SET deployments = u.deployments + more_deployments, stored_bytes = u.stored_bytes + more_bytes
 $$;
 
-CREATE OR REPLACE FUNCTION count_in_project() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A deployment counts for its account and for its project.
+CREATE OR REPLACE FUNCTION count_deployment() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM add_project_usage(NEW.project_id, 1, NEW.stored_bytes);
+  IF TG_OP = 'INSERT' THEN
+    PERFORM count_usage(NEW.account_id, 'deployments', 1);
+    PERFORM add_project_usage(NEW.project_id, 1, NEW.stored_bytes);
+  ELSIF NEW.stored_bytes <> OLD.stored_bytes THEN
+    PERFORM count_usage(NEW.account_id, 'storedBytes', NEW.stored_bytes - OLD.stored_bytes);
+    PERFORM add_project_usage(NEW.project_id, 0, NEW.stored_bytes - OLD.stored_bytes);
+  END IF;
   RETURN NULL;
 END $$;
+CREATE OR REPLACE TRIGGER deployment_count AFTER INSERT OR UPDATE OF stored_bytes ON deployment
+  FOR EACH ROW EXECUTE FUNCTION count_deployment();
 
--- Named so that it runs after the trigger of the account's counter, which every transaction locks first.
-CREATE OR REPLACE TRIGGER deployment_count_project AFTER INSERT ON deployment FOR EACH ROW EXECUTE FUNCTION count_in_project();
-
-CREATE OR REPLACE FUNCTION count_stored_bytes() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM count_usage(NEW.account_id, 'storedBytes', NEW.stored_bytes - OLD.stored_bytes);
-  PERFORM add_project_usage(NEW.project_id, 0, NEW.stored_bytes - OLD.stored_bytes);
-  RETURN NULL;
-END $$;
-CREATE OR REPLACE TRIGGER deployment_count_bytes AFTER UPDATE OF stored_bytes ON deployment FOR EACH ROW
-  WHEN (OLD.stored_bytes <> NEW.stored_bytes) EXECUTE FUNCTION count_stored_bytes();
-
--- A project takes all its deployments with it: one change of each counter, not one for each of thousands of rows.
+-- A project takes all its deployments with it: one change of each counter, not one for each of thousands of rows. The
+-- counters of the project are gone then.
 CREATE OR REPLACE FUNCTION uncount_deployments() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  gone record;
 BEGIN
-  FOR gone IN SELECT account_id, count(*) AS count, sum(stored_bytes)::bigint AS bytes FROM changed GROUP BY account_id LOOP
-    PERFORM count_usage(gone.account_id, 'deployments', -gone.count);
-    IF gone.bytes <> 0 THEN PERFORM count_usage(gone.account_id, 'storedBytes', -gone.bytes); END IF;
-  END LOOP;
-  -- Not those of a project that is deleted itself: its counters are gone.
-  FOR gone IN SELECT p.id AS project_id, count(*) AS count, sum(c.stored_bytes)::bigint AS bytes
-    FROM changed c JOIN project p ON p.id = c.project_id GROUP BY p.id ORDER BY p.id LOOP
-    PERFORM add_project_usage(gone.project_id, -gone.count, -gone.bytes);
-  END LOOP;
+  PERFORM add_usage(account_id, 'deployments', -count(*)),
+      CASE WHEN sum(stored_bytes) <> 0 THEN add_usage(account_id, 'storedBytes', -sum(stored_bytes)::bigint) END
+    FROM changed GROUP BY account_id;
+  PERFORM add_project_usage(c.project_id, -c.count, -c.bytes) FROM (
+    SELECT p.id AS project_id, count(*), sum(d.stored_bytes)::bigint AS bytes
+    FROM changed d JOIN project p ON p.id = d.project_id GROUP BY p.id ORDER BY p.id) c;
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER deployment_uncount AFTER DELETE ON deployment REFERENCING OLD TABLE AS changed
@@ -229,16 +211,10 @@ END $$;
 -- Names claimed for the first time. A claim is kept forever, in a row for each name above it, and takes a pair of
 -- nameservers and the right to be served without proof from everybody else. The triggers of the rows have run by then.
 CREATE OR REPLACE FUNCTION domain_count_claims() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  claimed record;
 BEGIN
-  FOR claimed IN
-    SELECT f.account_id, count(DISTINCT f.name) AS count FROM fresh f JOIN domain_claim c
-      ON c.name = f.name AND c.account_id = f.account_id AND c.first_at = now()::timestamptz(3)
-    GROUP BY f.account_id
-  LOOP
-    PERFORM count_month_usage(claimed.account_id, 'claimsPerMonth', claimed.count);
-  END LOOP;
+  PERFORM count_month_usage(f.account_id, 'claimsPerMonth', count(DISTINCT f.name)) FROM fresh f JOIN domain_claim c
+    ON c.name = f.name AND c.account_id = f.account_id AND c.first_at = now()::timestamptz(3)
+    GROUP BY f.account_id;
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER domain_count_claims AFTER INSERT ON domain REFERENCING NEW TABLE AS fresh
@@ -246,31 +222,24 @@ CREATE OR REPLACE TRIGGER domain_count_claims AFTER INSERT ON domain REFERENCING
 
 -- Messages to support, because tickets are kept forever.
 CREATE OR REPLACE FUNCTION ticket_message_count() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  said record;
 BEGIN
-  FOR said IN
-    SELECT t.account_id, count(*) AS count FROM fresh f JOIN ticket t ON t.id = f.ticket_id
-    WHERE f.author = 'customer' GROUP BY t.account_id
-  LOOP
-    PERFORM count_month_usage(said.account_id, 'messagesPerMonth', said.count);
-  END LOOP;
+  PERFORM count_month_usage(t.account_id, 'messagesPerMonth', count(*)) FROM fresh f JOIN ticket t ON t.id = f.ticket_id
+    WHERE f.author = 'customer' GROUP BY t.account_id;
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER ticket_message_count AFTER INSERT ON ticket_message REFERENCING NEW TABLE AS fresh
   FOR EACH STATEMENT EXECUTE FUNCTION ticket_message_count();
 
--- An account's counters go with it, and a project's with it.
+-- An account's counters go with it, and a project's with it. No foreign key does it, because rows that are deleted with the
+-- account are still counted.
 CREATE OR REPLACE FUNCTION forget_usage() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  DELETE FROM account_usage WHERE account_id = OLD.id;
+  IF TG_TABLE_NAME = 'account' THEN
+    DELETE FROM account_usage WHERE account_id = OLD.id;
+  ELSE
+    DELETE FROM project_usage WHERE project_id = OLD.id;
+  END IF;
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER usage_forget AFTER DELETE ON account FOR EACH ROW EXECUTE FUNCTION forget_usage();
-
-CREATE OR REPLACE FUNCTION forget_project_usage() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  DELETE FROM project_usage WHERE project_id = OLD.id;
-  RETURN NULL;
-END $$;
-CREATE OR REPLACE TRIGGER project_usage_forget AFTER DELETE ON project FOR EACH ROW EXECUTE FUNCTION forget_project_usage();
+CREATE OR REPLACE TRIGGER project_usage_forget AFTER DELETE ON project FOR EACH ROW EXECUTE FUNCTION forget_usage();

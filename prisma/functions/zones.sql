@@ -35,17 +35,9 @@ END $$;
 CREATE OR REPLACE TRIGGER account_zones_notify AFTER UPDATE OF refuses_dns ON account
   FOR EACH ROW WHEN (OLD.refuses_dns IS DISTINCT FROM NEW.refuses_dns) EXECUTE FUNCTION account_zones_notify();
 
-CREATE OR REPLACE FUNCTION platform_zone_notify() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM pg_notify('berth_zone', COALESCE(NEW.name, OLD.name));
-  RETURN NULL;
-END $$;
-CREATE OR REPLACE TRIGGER platform_zone_notify AFTER INSERT OR UPDATE OR DELETE ON platform_zone
-  FOR EACH ROW EXECUTE FUNCTION platform_zone_notify();
-
 -- The served claims to these names, without their records. As a function it is planned once for each connection instead of
--- with every change of any zone, using indexes whatever the statistics say. zone_cuts() and the statements of
--- DNS have the same condition.
+-- with every change of any zone, using indexes whatever the statistics say. zone_cuts() and the statements of DNS
+-- have the same condition.
 CREATE OR REPLACE FUNCTION served_zones(names text[])
 RETURNS TABLE (
   name text, id text, serial integer, verified boolean, refused boolean, account_id text,

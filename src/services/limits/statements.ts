@@ -1,7 +1,7 @@
 // Limits in SQL that all API processes share: who they are, what they take of a minute, and what they hold open.
 import { int4, int4Array, statement, text, textArray } from '../../platform/database/statement.ts'
 
-/** A member that was not seen for longer is gone. The functions of the migration have the same time. */
+/** A member that was not seen for longer is gone. `limit_open_elsewhere` has the same time. */
 const isThere = (seenAt: string) => `${seenAt} > now() - interval '5 seconds'`
 
 /** Says that the member is there, tells the others if it is new, and counts all. */

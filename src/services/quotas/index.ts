@@ -1,4 +1,4 @@
-// Quotas: what an account may have. The counters and most refusals are triggers of the database; see the migration.
+// Quotas: what an account may have. The counters and most refusals are triggers of the database: prisma/functions/quotas.sql.
 import type { Db, RefusedQuota } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { type Limits, type QuotaName, quotaNames, quotas } from '../../schemas/quotas.ts'

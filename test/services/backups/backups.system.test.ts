@@ -266,7 +266,7 @@ test('an archive of the version before events had months is restored with its ev
   const events = (url: string) => query(url, 'SELECT id, seq, xid, data::text FROM event ORDER BY xid, seq')
   expect(await events(restored.databaseUrl)).toHaveLength(3)
   expect(await events(restored.databaseUrl)).toEqual(await events(databaseUrl))
-  const names = [...(await readMigrationFiles()), ...(await readFunctionFiles())].map(({ name }) => name)
+  const names = [...(await readMigrationFiles()), ...(await readFunctionFiles())].map(({ name }) => name).sort()
   const applied = await query<{ name: string }>(
     restored.databaseUrl,
     'SELECT migration_name AS name FROM _prisma_migrations ORDER BY 1',
