@@ -72,32 +72,14 @@ END $$;
 CREATE OR REPLACE TRIGGER dns_record_set AFTER INSERT ON dns_record REFERENCING NEW TABLE AS fresh
   FOR EACH STATEMENT EXECUTE FUNCTION dns_record_set();
 
--- The same for a row that changes its name or type. One query per case, so that each is answered by an index: a name may
--- have thousands of records.
+-- The same for a row that changes its name or type. No service does that: it deletes the record and inserts another one.
 CREATE OR REPLACE FUNCTION dns_record_exclusive() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  other text;
 BEGIN
   PERFORM 1 FROM domain WHERE id = NEW.domain_id FOR NO KEY UPDATE;
-  -- One query per case, so that each is answered by an index: a name may have thousands of records, and an import makes
-  -- as many of these checks.
-  IF NEW.type = 'CNAME' THEN
-    SELECT r.id INTO other FROM dns_record r
-      WHERE r.domain_id = NEW.domain_id AND r.name = NEW.name AND r.id <> NEW.id LIMIT 1;
-  ELSIF NEW.type IN ('ALIAS', 'A', 'AAAA') THEN
-    SELECT r.id INTO other FROM dns_record r
-      WHERE r.domain_id = NEW.domain_id AND r.name = NEW.name AND r.type IN ('CNAME', 'ALIAS')
-        AND r.id <> NEW.id LIMIT 1;
-    IF other IS NULL AND NEW.type = 'ALIAS' THEN
-      SELECT r.id INTO other FROM dns_record r
-        WHERE r.domain_id = NEW.domain_id AND r.name = NEW.name AND r.type IN ('A', 'AAAA') LIMIT 1;
-    END IF;
-  ELSE
-    SELECT r.id INTO other FROM dns_record r
-      WHERE r.domain_id = NEW.domain_id AND r.name = NEW.name AND r.type = 'CNAME' LIMIT 1;
-  END IF;
-  IF other IS NOT NULL THEN
-    RAISE EXCEPTION 'dns_record_exclusive' USING ERRCODE = 'exclusion_violation', DETAIL = other;
+  IF EXISTS (SELECT 1 FROM dns_record r WHERE r.domain_id = NEW.domain_id AND r.name = NEW.name AND r.id <> NEW.id
+    AND ('CNAME' IN (r.type, NEW.type) OR (NEW.type = 'ALIAS' AND r.type IN ('ALIAS', 'A', 'AAAA'))
+      OR (r.type = 'ALIAS' AND NEW.type IN ('A', 'AAAA')))) THEN
+    RAISE EXCEPTION 'dns_record_exclusive' USING ERRCODE = 'exclusion_violation', DETAIL = NEW.name;
   END IF;
   RETURN NEW;
 END $$;

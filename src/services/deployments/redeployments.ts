@@ -23,7 +23,6 @@ export async function planRedeployment(
   const found = await findDeployment(db, actor, id)
   const { projectId, ref, branchLabel, commit, source, untrusted, production: before } = found
   const project = await findProjectToDeploy(db, actor, projectId)
-  if (untrusted && production) throw new Fault('deployment_untrusted')
   const planned = { project, region, production: production ?? before }
   if (source === 'upload') {
     const upload = await db.deploymentSource.findFirst({

@@ -29,8 +29,6 @@ export async function promoteDeployment(
   return inTransaction(db, async (db) => {
     const row = await findDeploymentToChange(db, actor, id)
     if (row.state !== 'READY') throw new Fault('deployment_not_ready', `The deployment is ${row.state}, not READY.`)
-    // The database refuses it too.
-    if (row.untrusted) throw new Fault('deployment_untrusted')
     const pinned = pin ? row.id : null
     await pinProduction(db, urls, actor, { projectId: row.projectId, deploymentId: pinned })
     if (row.current) return viewDeployment(urls, { ...row, pinned })

@@ -275,6 +275,33 @@ describe('conflicts', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409])
   })
 
+  test('a record that is changed by SQL excludes what a new one would', async () => {
+    const zone = await newZone()
+    const made = async (type: string, name: string, value: string) =>
+      (await create(zone, { type, name, value })).body.id
+    await made('A', 'address', '192.0.2.1')
+    await made('ALIAS', 'alias', 'a.example.net')
+    await made('CNAME', 'cname', 'a.example.net')
+    const text = await made('TXT', 'text', 'x')
+    const update = (data: object) => api.db.dnsRecord.update({ where: { id: text }, data })
+    for (const [type, name] of [
+      ['CNAME', 'address'],
+      ['ALIAS', 'address'],
+      ['AAAA', 'alias'],
+      ['ALIAS', 'alias'],
+      ['TXT', 'cname'],
+    ] as const) {
+      await expect(update({ type, name })).rejects.toThrow('dns_record_exclusive')
+    }
+    for (const [type, name] of [
+      ['TXT', 'alias'],
+      ['CNAME', 'free'],
+      ['AAAA', 'address'],
+    ] as const) {
+      expect(await update({ type, name })).toMatchObject({ type, name })
+    }
+  })
+
   test('a CNAME at the apex is a conflict whose message offers ALIAS', async () => {
     const { status, body } = await create(await newZone(), { type: 'CNAME', name: '@', value: 'a.example.net' })
     expect(status).toBe(409)

@@ -135,6 +135,7 @@ export function toFault(error: unknown): Fault {
   const quota = refusedQuota(error)
   if (quota) return quotaFault(quota)
   if (raised(error, 'BQ003') !== null) return new Fault('zone_follows_primary')
+  if (raised(error, 'BQ004') !== null) return new Fault('deployment_untrusted')
   if (isPoolFull(error)) {
     const detail = 'Every database connection is in use. Nothing was stored.'
     return new Fault('overloaded', detail, { cause: error, retryAfterSeconds: 2 })
