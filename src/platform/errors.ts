@@ -6,47 +6,47 @@ export const faults = {
   invalid_json: {
     title: 'The body is not valid JSON',
     cause: 'The request body is not valid UTF-8 encoded JSON.',
-    cure: 'Send one JSON object. Check quotes and trailing commas.',
+    cure: 'Check quotes, trailing commas and the encoding (UTF-8).',
   },
   invalid_request: {
     title: 'The request is malformed',
     cause: 'The URL or a header of the request is not valid HTTP, or is not encoded correctly.',
-    cure: 'Percent-encode the path and the query. `detail` says what was wrong.',
+    cure: 'See `detail`. Percent-encode the path and query.',
   },
   request_timeout: {
     title: 'The request took too long to arrive',
     cause: 'The request headers or the body did not arrive in time.',
-    cure: 'Retry the request. Send large files in chunks.',
+    cure: 'Retry. Send large files in chunks.',
   },
   headers_too_large: {
     title: 'The headers are too large',
     cause: 'The URL and headers of the request exceed 16 KiB.',
-    cure: 'Shorten the URL, or send fewer or shorter headers.',
+    cure: 'Keep the URL and headers under 16 KiB.',
   },
   invalid_cursor: {
     title: 'The cursor is not valid',
     cause: '`cursor` was modified or truncated, or belongs to another list or sort order.',
-    cure: 'Start again without `cursor`. Pass `nextCursor` or `latestCursor` back unchanged, with the same filters.',
+    cure: 'Start again without `cursor`. Pass cursors back unchanged, with the same filters.',
   },
   invalid_idempotency_key: {
     title: 'The Idempotency-Key is malformed',
     cause: '`Idempotency-Key` must be 1 to 255 printable ASCII characters.',
-    cure: 'Send a UUID or another short unique string.',
+    cure: 'Send a UUID or another short ASCII string.',
   },
   unknown_api_version: {
     title: 'The API version does not exist',
     cause: '`Api-Version` names a version that this server does not support.',
-    cure: 'Omit the header, or send a version listed in the reference.',
+    cure: 'Omit `Api-Version`, or send a supported one.',
   },
   missing_token: {
     title: 'A token is required',
     cause: 'The request has no `Authorization: Bearer <token>` header.',
-    cure: 'Send an API token of your account as a bearer token.',
+    cure: 'Send `Authorization: Bearer <token>`.',
   },
   invalid_token: {
     title: 'The token is not valid',
     cause: 'The bearer token is malformed or does not exist.',
-    cure: 'Check that you copied the whole token. If it is lost, create a new one.',
+    cure: 'Check that you copied the whole token.',
   },
   token_expired: {
     title: 'The token has expired',
@@ -61,23 +61,23 @@ export const faults = {
   invalid_signature: {
     title: 'The push signature is not valid',
     cause: 'The signature does not match the body and the hook’s secret, or the push hook does not exist.',
-    cure: 'Copy the URL and secret from `POST /projects/{project}/hook` to the repository host exactly.',
+    cure: 'Copy the push hook’s URL and secret to the repository host again.',
   },
   oidc_token_refused: {
     title: 'The OIDC token was refused',
     cause:
       'The token is malformed, expired, already exchanged or not signed by its issuer, or no project trusts its claims.',
-    cure: 'Request a new token with the right audience, and compare its claims with `GET /projects/{project}/oidc`.',
+    cure: 'Request a new token, and compare its claims with `GET /projects/{project}/oidc`.',
   },
   insufficient_scope: {
     title: 'The token lacks a scope',
     cause: 'The operation needs the scope in `requiredScope`, which the token does not have.',
-    cure: 'Use a token with that scope.',
+    cure: 'Use a token with the scope in `requiredScope`.',
   },
   token_limited_to_records: {
     title: 'The token is limited to some records',
     cause: 'The token’s `zones` limit it to certain records, and the operation affects something else.',
-    cure: 'Use a token without `zones`, or one whose `zones` include this name and type.',
+    cure: 'Use a token without `zones`, or with this name and type in them.',
   },
   token_limited_to_projects: {
     title: 'The token is limited to some projects',
@@ -89,7 +89,7 @@ export const faults = {
   token_outlives_caller: {
     title: 'The token outlives the calling token',
     cause: 'Rotation returns a new secret, so a token cannot rotate one that expires later than itself.',
-    cure: 'Rotate it with a token that expires no earlier, or with the token itself.',
+    cure: 'Rotate it with itself, or with a token that expires no earlier.',
   },
   account_suspended: {
     title: 'The account is suspended',
@@ -99,19 +99,19 @@ export const faults = {
   quota_exceeded: {
     title: 'The account has reached a limit',
     cause: 'The account has reached the limit named in `limit`; `used` and `max` give the numbers.',
-    cure: 'Delete what you no longer need, or ask the operator for a higher limit. `GET /account` lists limits and usage.',
+    cure: 'Delete what you no longer need, or ask the operator to raise `limit`.',
   },
   cross_origin: {
     title: 'The request comes from another site',
     cause:
       'Sign-in requests must come from the console’s own pages, with `Sec-Fetch-Site: same-origin` or an `Origin` that ' +
       'matches `BASE_URL`.',
-    cure: 'Open the console at its own URL. Programs use an API token instead of signing in.',
+    cure: 'Open the console at its own URL. In programs, use an API token.',
   },
   insecure_origin: {
     title: 'Sign-in needs HTTPS',
     cause: '`BASE_URL` is an `http://` URL other than localhost, where browsers do not store secure cookies.',
-    cure: 'Serve the console over HTTPS and set `BASE_URL` to that URL, or use http://localhost on the server itself.',
+    cure: 'Set `BASE_URL` to an https:// URL, or use http://localhost on the server itself.',
   },
   not_signed_in: {
     title: 'You are not signed in',
@@ -121,7 +121,7 @@ export const faults = {
   link_not_valid: {
     title: 'The link is not valid',
     cause: 'The link does not exist, has expired, or was already used or revoked.',
-    cure: 'Ask the sender for a new link. On the server, `berth users link <email>` creates one.',
+    cure: 'Ask for a new link. On the server, `berth users link <email>` creates one.',
   },
   authorization_pending: {
     title: 'The sign-in is not approved yet',
@@ -131,7 +131,7 @@ export const faults = {
   slow_down: {
     title: 'The client polls too often',
     cause: 'The client polled again before `interval` seconds had passed.',
-    cure: 'Wait five seconds longer between polls from now on.',
+    cure: 'Add five seconds to the interval.',
   },
   expired_token: {
     title: 'The device code is no longer valid',
@@ -141,7 +141,7 @@ export const faults = {
   access_denied: {
     title: 'The sign-in was denied',
     cause: 'The user denied the sign-in in the console, or no longer has the permissions they approved.',
-    cure: 'Start again, and approve the sign-in.',
+    cure: 'Start again and approve it.',
   },
   sign_in_first: {
     title: 'Sign in to accept this invitation',
@@ -151,47 +151,47 @@ export const faults = {
   https_required: {
     title: 'HTTPS is required',
     cause: 'The request came over plain HTTP from another machine, so its token may have been intercepted.',
-    cure: 'Use the https:// URL, and revoke the token that was sent in the clear.',
+    cure: 'Use the https:// URL, and revoke the token you sent in the clear.',
   },
   not_found: {
     title: 'There is no such resource',
     cause: 'The resource does not exist in this account, or the token cannot access it.',
-    cure: 'Check the identifier, and that the token belongs to the right account.',
+    cure: 'Check the ID, and that the token belongs to the right account.',
   },
   route_not_found: {
     title: 'There is no such path',
     cause: 'The API has no operation at this path.',
-    cure: 'Compare the path with the reference.',
+    cure: 'Check the path in the reference.',
   },
   method_not_allowed: {
     title: 'The path does not support this method',
     cause: 'The path exists, but does not support this HTTP method.',
-    cure: 'Use one of the methods in the `Allow` header.',
+    cure: 'Use a method from the `Allow` header.',
   },
   project_exists: {
     title: 'The project already exists',
     cause: 'The account already has a project with this name.',
-    cure: 'Choose another name, or update the existing project with PATCH.',
+    cure: 'Choose another name, or change that project with PATCH.',
   },
   project_has_domains: {
     title: 'The project still has domains',
     cause: 'A project cannot be deleted while domains are attached to it.',
-    cure: 'Delete its domains first; `GET /domains?project=…` lists them.',
+    cure: 'Delete its domains first.',
   },
   deployment_finished: {
     title: 'The deployment has finished',
     cause: 'Only a deployment that is BUILDING can be canceled.',
-    cure: 'There is nothing to cancel. Delete the deployment if you do not need it.',
+    cure: 'There is nothing to cancel.',
   },
   deployment_not_ready: {
     title: 'The deployment is not READY',
     cause: 'Only a READY deployment can be promoted or shared.',
-    cure: 'Wait until it is READY, or use another deployment.',
+    cure: 'Wait until it is READY.',
   },
   preview_not_protected: {
     title: 'The previews are not protected',
     cause: 'The previews of the project are public, so there is no share link to create.',
-    cure: 'Share the deployment’s `url`, or turn on the project’s `previewProtection` first.',
+    cure: 'Share the deployment’s `url`, or turn on `previewProtection`.',
   },
   deployment_in_production: {
     title: 'The deployment is in production',
@@ -201,22 +201,22 @@ export const faults = {
   deployment_untrusted: {
     title: 'The deployment comes from a fork',
     cause: 'The commit was approved as a preview without the project’s variables. It can never become production.',
-    cure: 'Merge the pull request, then deploy the target branch.',
+    cure: 'Merge the pull request and deploy its target branch.',
   },
   pull_request_changed: {
     title: 'The pull request has a newer commit',
     cause: '`commit` is no longer the latest commit of the pull request.',
-    cure: 'Review the latest commit, then approve that one.',
+    cure: 'Review and approve the latest commit.',
   },
   pull_request_closed: {
     title: 'The pull request is closed',
     cause: 'Only commits of open pull requests are built.',
-    cure: 'Reopen the pull request at the repository host.',
+    cure: 'Reopen it at the repository host.',
   },
   approval_not_needed: {
     title: 'The pull request needs no approval',
     cause: 'The pull request comes from a branch of the project’s own repository, which is deployed without approval.',
-    cure: 'Push to the branch, or deploy it with `POST /deployments`.',
+    cure: 'Push to its branch, or deploy the branch.',
   },
   deployment_building: {
     title: 'The deployment is still BUILDING',
@@ -226,89 +226,89 @@ export const faults = {
   domain_exists: {
     title: 'The domain is already attached',
     cause: 'The domain is already attached to a project of this account.',
-    cure: 'Read it with `GET /domains/{name}`, or delete it before attaching it elsewhere.',
+    cure: 'To attach it elsewhere, delete it first.',
   },
   domain_taken: {
     title: 'The domain belongs to another account',
     cause:
       'Another account verified the domain or a parent of it, or removed it less than 7 days ago; or a parent is ' +
       'attached to a project of this account that the token cannot access.',
-    cure: 'Ask that account to remove it. If the domain is yours, open a ticket.',
+    cure: 'Ask its owner to remove it. If it is yours, open a ticket.',
   },
   claim_ended: {
     title: 'The claim has expired',
     cause: 'This account did not verify the domain within 30 days, so we no longer check it.',
-    cure: 'Delete the domain and add it again. To keep its records, save them first with `GET /dns/{domain}/zone`.',
+    cure: 'Export the zone to keep its records, delete the domain, and add it again.',
   },
   domain_has_redirects: {
     title: 'Other domains redirect to this one',
     cause: 'A domain that others redirect to cannot be deleted, and cannot redirect itself.',
-    cure: 'Change `redirectTo` of the other domains first, with `PATCH /domains/{name}`; null removes the redirect.',
+    cure: 'Change `redirectTo` of the other domains first; null removes it.',
   },
   domain_has_wildcard: {
     title: 'The domain still has its wildcard',
     cause: 'A domain cannot be deleted while its wildcard is attached, because the wildcard uses its zone.',
-    cure: 'Delete the wildcard first, or keep the domain attached.',
+    cure: 'Delete the wildcard first.',
   },
   record_conflict: {
     title: 'The record conflicts with the zone',
     cause: 'The record already exists, or DNS does not allow it beside an existing record.',
-    cure: 'Change or delete the record named in the problem, or send a different one.',
+    cure: 'Change or delete the existing record, named in `record`.',
   },
   key_exists: {
     title: 'The key already exists',
     cause: 'The zone already has a key with this name.',
-    cure: 'Choose another name, or delete the existing key.',
+    cure: 'Choose another name, or delete that key.',
   },
   zone_follows_primary: {
     title: 'The zone follows a primary',
     cause: 'The zone copies its records from a primary nameserver elsewhere, so you cannot change them here.',
-    cure: 'Change them at the primary, or stop following it with `DELETE /dns/{domain}/secondary`, which keeps the records.',
+    cure: 'Change records at the primary, or stop following it with `DELETE /dns/{domain}/secondary`.',
   },
   dnssec_not_ready: {
     title: 'The key cannot be rolled over now',
     cause: 'The parent zone has no DS record for the current key, or a rollover is already in progress.',
-    cure: 'Read `reason` in `GET /dns/{domain}/dnssec`. Retry when `state` is `ACTIVE` and there is only one key.',
+    cure: 'Retry when `GET /dns/{domain}/dnssec` shows `ACTIVE` and only one key.',
   },
   discovery_in_progress: {
     title: 'Another discovery is in progress',
     cause: 'The account is already running a discovery, or too many others are.',
-    cure: 'Retry after the number of seconds in `Retry-After`.',
+    cure: 'Retry after `Retry-After` seconds.',
   },
   import_in_progress: {
     title: 'Another large import is in progress',
     cause: 'The account is already importing a large zone file. Only one can run at a time.',
-    cure: 'Retry after the number of seconds in `Retry-After`.',
+    cure: 'Retry after `Retry-After` seconds.',
   },
   upload_offset_wrong: {
     title: 'The chunk does not start at the end of the upload',
     cause: 'The first byte in `Content-Range` is not the next byte that the server expects.',
-    cure: 'Read `offset` with `GET /uploads/{sha256}` and continue there. If there is no upload, start at 0.',
+    cure: 'Continue at the `offset` from `GET /uploads/{sha256}`, or at 0 if there is no upload.',
   },
   project_without_repository: {
     title: 'The project has no repository',
     cause: 'The project was created without `repo`, so there is no commit to build.',
-    cure: 'Send the files as `source`, or link a repository with `PATCH /projects/{project}` and `repo`.',
+    cure: 'Send files as `source`, or set the project’s `repo`.',
   },
   source_incomplete: {
     title: 'Some files of the deployment are missing',
     cause: 'Some files of the deployment were never uploaded, or the platform no longer has them.',
-    cure: 'Create a new deployment with `POST /deployments` and `source`.',
+    cure: 'Create a new deployment and upload them.',
   },
   ticket_closed: {
     title: 'The ticket is closed',
     cause: 'A CLOSED ticket accepts no messages or changes.',
-    cure: 'Open a new ticket and mention this one.',
+    cure: 'Open a new ticket.',
   },
   invalid_transition: {
     title: 'The state cannot change that way',
     cause: 'The resource cannot move from its current state to the requested one.',
-    cure: 'Read the resource again. The reference lists the allowed transitions.',
+    cure: 'Read the resource again, and check the transitions in the reference.',
   },
   member_exists: {
     title: 'The person is already a member',
     cause: 'The account already has a member with this email.',
-    cure: 'Change that member’s role instead.',
+    cure: 'Change their role instead.',
   },
   last_owner: {
     title: 'The account needs an owner',
@@ -318,7 +318,7 @@ export const faults = {
   owner_required: {
     title: 'Only an owner can do that',
     cause: 'Only an owner can add, change or remove an owner.',
-    cure: 'Ask an owner of the account.',
+    cure: 'Ask an owner.',
   },
   account_exists: {
     title: 'The account already exists',
@@ -328,34 +328,34 @@ export const faults = {
   idempotency_in_progress: {
     title: 'The first request is still in progress',
     cause: 'Another request with the same Idempotency-Key has not finished yet.',
-    cure: 'Retry after the number of seconds in `Retry-After`.',
+    cure: 'Retry after `Retry-After` seconds.',
   },
   sign_in_failed: {
     title: 'Sign-in failed',
     cause: 'The email, password, code or passkey is wrong.',
-    cure: 'Try again, or sign in another way. On the server, `berth users link <email>` creates a one-time sign-in link.',
+    cure: 'Try again. On the server, `berth users link <email>` creates a sign-in link.',
   },
   sign_in_step_over: {
     title: 'The sign-in has to start again',
     cause: 'The previous step was already used, was more than five minutes ago, or happened in another browser.',
-    cure: 'Start the sign-in again in this browser.',
+    cure: 'Start again in this browser, within five minutes.',
   },
   not_invited: {
     title: 'You have not been invited',
     cause:
       'The identity provider confirmed who you are, but no user here has that identity, and no invitation was sent to an ' +
       'email that the provider has verified.',
-    cure: 'Ask a member of the account to invite the email that you use at the provider.',
+    cure: 'Ask a member to invite the email you use at the provider.',
   },
   proof_required: {
     title: 'Confirm your identity',
     cause: 'Changing how you sign in requires your password, or a sign-in less than ten minutes ago.',
-    cure: 'Send your current password as `current`, or sign in again and retry the request.',
+    cure: 'Send your password as `current`, or sign in again and retry.',
   },
   last_sign_in_method: {
     title: 'This is your only way to sign in',
     cause: 'Without this passkey, the user could no longer sign in.',
-    cure: 'Add another passkey or set a password first.',
+    cure: 'Add another passkey or a password first.',
   },
   passkey_exists: {
     title: 'The passkey already exists',
@@ -365,70 +365,70 @@ export const faults = {
   totp_exists: {
     title: 'One-time passwords are already set up',
     cause: 'The user already has an authenticator app.',
-    cure: 'Remove it first with `DELETE /auth/totp`.',
+    cure: 'Remove the authenticator app first.',
   },
   identity_provider_unavailable: {
     title: 'The identity provider is unavailable',
     cause: 'The identity provider did not respond, or its response was invalid.',
-    cure: 'Retry later, or sign in another way. The log has the reason under the `requestId`.',
+    cure: 'Retry later, or sign in another way. The log has the reason.',
   },
   precondition_failed: {
     title: 'The resource has changed',
     cause: '`If-Match` does not match the current version of the resource.',
-    cure: 'Read the resource again, reapply your change, and send its new ETag.',
+    cure: 'Read it again, reapply your change, and send its new ETag.',
   },
   precondition_required: {
     title: 'If-Match is required',
     cause: 'The request replaces a zone that has records, but has no `If-Match`. The response’s `ETag` is its version.',
-    cure: 'Read the zone, then send its ETag as `If-Match`, or `If-Match: *` to replace it unconditionally.',
+    cure: 'Send the zone’s ETag as `If-Match`, or `*` to replace any version.',
   },
   body_too_large: {
     title: 'The body is too large',
     cause:
       'The body exceeds the limit of the operation: 64 KiB, 1 MiB for pushes, 8 MiB for uploads, 16 MiB for zone imports.',
-    cure: 'Send less, or split it into several requests.',
+    cure: 'Split it: the limit is 64 KiB, for pushes 1 MiB, uploads 8 MiB, zone files 16 MiB.',
   },
   unsupported_media_type: {
     title: 'The media type is not supported',
     cause: 'The operation does not support the `Content-Type` of the request.',
-    cure: 'Send `application/json`, `text/dns` for a zone import, or `application/octet-stream` for uploaded content.',
+    cure: 'Send `application/json`; for zone files `text/dns`, for uploads `application/octet-stream`.',
   },
   validation_failed: {
     title: 'The request is not valid',
     cause: 'One or more fields of the request are missing, unsupported or invalid.',
-    cure: 'Fix every field listed in `errors`.',
+    cure: 'Fix the fields listed in `errors`.',
   },
   ref_not_found: {
     title: 'The ref does not exist',
     cause: 'The repository of the project has no branch, tag or commit with that name.',
-    cure: 'Push the branch first, or correct `ref`.',
+    cure: 'Push the branch, or correct `ref`.',
   },
   idempotency_key_reused: {
     title: 'The Idempotency-Key was already used',
     cause: 'The key was used within the last 24 hours for a request with another path or body.',
-    cure: 'Use a new key for every new request.',
+    cure: 'Use a new key for each request.',
   },
   rate_limited: {
     title: 'Too many requests',
     cause:
       'The token or account has used up its requests for this minute, the account has too many concurrent requests, the ' +
       'IP address sent too many requests without a valid token, or a project received too many pushes.',
-    cure: 'Retry after the number of seconds in `Retry-After`. The `RateLimit` header shows what the token and account have left.',
+    cure: 'Retry after `Retry-After` seconds. `RateLimit` shows what is left.',
   },
   internal_error: {
     title: 'Something went wrong on our side',
     cause: 'The server hit an unexpected error. The log has it under the `requestId`.',
-    cure: 'Retry the request. If it keeps failing, open a ticket with the `requestId` as `related`.',
+    cure: 'Retry. If it keeps failing, open a ticket with the `requestId` as `related`.',
   },
   overloaded: {
     title: 'The server is overloaded',
     cause: 'The server has too much work to respond in time, so it refuses some requests.',
-    cure: 'Retry after the number of seconds in `Retry-After`.',
+    cure: 'Retry after `Retry-After` seconds.',
   },
   database_unavailable: {
     title: 'The database is unavailable',
     cause: 'The server lost its connection to the database. Your change may have been stored.',
-    cure: 'Retry after the number of seconds in `Retry-After`. Retry a POST with the same `Idempotency-Key`: it takes effect only once.',
+    cure: 'Retry after `Retry-After` seconds, a POST with the same `Idempotency-Key`: your change may have been stored.',
   },
 } as const satisfies Record<string, Entry>
 
