@@ -141,7 +141,7 @@ export const faults = {
   access_denied: {
     title: 'The sign-in was denied',
     cause: 'The user denied the sign-in in the console, or no longer has the permissions they approved.',
-    cure: 'Start again and approve it.',
+    cure: 'Start again and approve the sign-in.',
   },
   sign_in_first: {
     title: 'Sign in to accept this invitation',
@@ -171,7 +171,7 @@ export const faults = {
   project_exists: {
     title: 'The project already exists',
     cause: 'The account already has a project with this name.',
-    cure: 'Choose another name, or change that project with PATCH.',
+    cure: 'Choose another name, or change the existing project with PATCH.',
   },
   project_has_domains: {
     title: 'The project still has domains',
@@ -211,12 +211,12 @@ export const faults = {
   pull_request_closed: {
     title: 'The pull request is closed',
     cause: 'Only commits of open pull requests are built.',
-    cure: 'Reopen it at the repository host.',
+    cure: 'Reopen the pull request at the repository host.',
   },
   approval_not_needed: {
     title: 'The pull request needs no approval',
     cause: 'The pull request comes from a branch of the project’s own repository, which is deployed without approval.',
-    cure: 'Push to its branch, or deploy the branch.',
+    cure: 'Deploy the branch: only pull requests from forks need approval.',
   },
   deployment_building: {
     title: 'The deployment is still BUILDING',
@@ -233,12 +233,12 @@ export const faults = {
     cause:
       'Another account verified the domain or a parent of it, or removed it less than 7 days ago; or a parent is ' +
       'attached to a project of this account that the token cannot access.',
-    cure: 'Ask its owner to remove it. If it is yours, open a ticket.',
+    cure: 'Ask the other account to remove it. If the domain is yours, open a ticket.',
   },
   claim_ended: {
     title: 'The claim has expired',
     cause: 'This account did not verify the domain within 30 days, so we no longer check it.',
-    cure: 'Export the zone to keep its records, delete the domain, and add it again.',
+    cure: 'Export the zone, delete the domain, and add it again.',
   },
   domain_has_redirects: {
     title: 'Other domains redirect to this one',
@@ -258,7 +258,7 @@ export const faults = {
   key_exists: {
     title: 'The key already exists',
     cause: 'The zone already has a key with this name.',
-    cure: 'Choose another name, or delete that key.',
+    cure: 'Choose another name, or delete the existing key.',
   },
   zone_follows_primary: {
     title: 'The zone follows a primary',
@@ -293,7 +293,7 @@ export const faults = {
   source_incomplete: {
     title: 'Some files of the deployment are missing',
     cause: 'Some files of the deployment were never uploaded, or the platform no longer has them.',
-    cure: 'Create a new deployment and upload them.',
+    cure: 'Create a new deployment and upload its files.',
   },
   ticket_closed: {
     title: 'The ticket is closed',
@@ -308,7 +308,7 @@ export const faults = {
   member_exists: {
     title: 'The person is already a member',
     cause: 'The account already has a member with this email.',
-    cure: 'Change their role instead.',
+    cure: 'Change the role of that member instead.',
   },
   last_owner: {
     title: 'The account needs an owner',
@@ -360,7 +360,7 @@ export const faults = {
   passkey_exists: {
     title: 'The passkey already exists',
     cause: 'This passkey was already added.',
-    cure: 'Use it to sign in, or add another one.',
+    cure: 'Sign in with this passkey, or add another one.',
   },
   totp_exists: {
     title: 'One-time passwords are already set up',
@@ -375,7 +375,7 @@ export const faults = {
   precondition_failed: {
     title: 'The resource has changed',
     cause: '`If-Match` does not match the current version of the resource.',
-    cure: 'Read it again, reapply your change, and send its new ETag.',
+    cure: 'Read the resource again, reapply your change, and send its new ETag.',
   },
   precondition_required: {
     title: 'If-Match is required',
@@ -386,7 +386,7 @@ export const faults = {
     title: 'The body is too large',
     cause:
       'The body exceeds the limit of the operation: 64 KiB, 1 MiB for pushes, 8 MiB for uploads, 16 MiB for zone imports.',
-    cure: 'Split it: the limit is 64 KiB, for pushes 1 MiB, uploads 8 MiB, zone files 16 MiB.',
+    cure: 'Send at most 64 KiB; for pushes 1 MiB, uploads 8 MiB, zone files 16 MiB.',
   },
   unsupported_media_type: {
     title: 'The media type is not supported',

@@ -63,11 +63,8 @@ async function type(command: string, expected: Expected = {}): Promise<string> {
   return output
 }
 
-/** Keeps the page short: most commands show their first and last line only. */
-function shorten(output: string): string {
-  const lines = output.split('\n')
-  return lines.length > 3 ? [lines[0], '…', lines.at(-1)].join('\n') : output
-}
+/** Keeps the page short: most commands show their first line only. */
+const shorten = (output: string) => output.replace(/\n.*$/s, '\n…')
 
 async function show(command: string, { inFull = false, ...expected }: Expected & { inFull?: boolean } = {}) {
   const output = await type(command, expected)
@@ -148,12 +145,12 @@ try {
     },
   })
   await approved
-  await show('berth whoami', { inFull: true })
+  await show('berth whoami')
   await show('berth deploy blog --prebuilt', { answers: [[/\[Y\/n\]/, '']] })
   await show('berth deploy landing --prebuilt --yes')
   await show('berth projects create site --framework static')
   await show('berth link site')
-  const first = await show('berth deploy site --prebuilt --prod', { inFull: true })
+  const first = await show('berth deploy site --prebuilt --prod')
   const [id] = /dpl_\w+/.exec(first)!
   await writeFile(join(home, 'site/index.html'), '<h1>Hello again</h1>\n')
   const second = await type('berth deploy site --prebuilt')
@@ -161,9 +158,9 @@ try {
   await show('berth ls')
   await show(`berth inspect ${preview} --wait`)
   await show(`berth promote ${preview}`)
-  await show('berth rollback')
+  await show('berth rollback', { inFull: true })
   await show('berth logs')
-  await show('berth deploy site --prebuilt --prod; echo "exit code $?"')
+  await show('berth deploy site --prebuilt --prod; echo "exit code $?"', { inFull: true })
   await show('berth projects ls')
   await type(`berth promote ${preview}`)
   await show(`berth promote ${id} --pin`)

@@ -1,4 +1,4 @@
-// Every error code with its fix as tables of Markdown, for the guide on errors. The page /errors/<code> also has the cause.
+// Every error code with its fix as tables of Markdown, for the guide on errors. A code's title and cause are on its own page.
 import { STATUS_CODES } from 'node:http'
 import { type FaultCode, faults } from '../../../platform/errors.ts'
 import { statuses } from './problem.ts'
@@ -19,12 +19,11 @@ function catalogue(): string {
   return groups
     .map((status) => {
       const rows = codes.filter((code) => statuses[code] === status).map(row)
-      return `## ${status} ${STATUS_CODES[status]}\n\n| code | meaning and fix |\n|---|---|\n${rows.join('\n')}\n`
+      return `## ${status} ${STATUS_CODES[status]}\n\n| code | what to do |\n|---|---|\n${rows.join('\n')}\n`
     })
     .join('\n')
 }
 
 function row(code: FaultCode): string {
-  const { title, cure } = faults[code]
-  return `| \`${code}\` | ${title}. ${cure} |`
+  return `| \`${code}\` | ${faults[code].cure} |`
 }
