@@ -26,7 +26,7 @@ export const faults = {
   invalid_cursor: {
     title: 'The cursor is not valid',
     cause: '`cursor` was modified or truncated, or belongs to another list or sort order.',
-    cure: 'Start again without `cursor`. Pass cursors back unchanged, with the same filters.',
+    cure: 'Start again without `cursor`. Pass cursors and filters back unchanged.',
   },
   invalid_idempotency_key: {
     title: 'The Idempotency-Key is malformed',
@@ -61,7 +61,7 @@ export const faults = {
   invalid_signature: {
     title: 'The push signature is not valid',
     cause: 'The signature does not match the body and the hook’s secret, or the push hook does not exist.',
-    cure: 'Copy the push hook’s URL and secret to the repository host again.',
+    cure: 'Copy the hook’s URL and secret to the repository host again.',
   },
   oidc_token_refused: {
     title: 'The OIDC token was refused',
@@ -99,19 +99,19 @@ export const faults = {
   quota_exceeded: {
     title: 'The account has reached a limit',
     cause: 'The account has reached the limit named in `limit`; `used` and `max` give the numbers.',
-    cure: 'Delete what you no longer need, or ask the operator to raise `limit`.',
+    cure: 'Delete something, or ask the operator to raise `limit`.',
   },
   cross_origin: {
     title: 'The request comes from another site',
     cause:
       'Sign-in requests must come from the console’s own pages, with `Sec-Fetch-Site: same-origin` or an `Origin` that ' +
       'matches `BASE_URL`.',
-    cure: 'Open the console at its own URL. In programs, use an API token.',
+    cure: 'Open the console at its own URL. Programs need an API token.',
   },
   insecure_origin: {
     title: 'Sign-in needs HTTPS',
     cause: '`BASE_URL` is an `http://` URL other than localhost, where browsers do not store secure cookies.',
-    cure: 'Set `BASE_URL` to an https:// URL, or use http://localhost on the server itself.',
+    cure: 'Set `BASE_URL` to an https:// URL, or use http://localhost.',
   },
   not_signed_in: {
     title: 'You are not signed in',
@@ -263,7 +263,7 @@ export const faults = {
   zone_follows_primary: {
     title: 'The zone follows a primary',
     cause: 'The zone copies its records from a primary nameserver elsewhere, so you cannot change them here.',
-    cure: 'Change records at the primary, or stop following it with `DELETE /dns/{domain}/secondary`.',
+    cure: 'Change records at the primary, or stop following it.',
   },
   dnssec_not_ready: {
     title: 'The key cannot be rolled over now',
@@ -428,7 +428,7 @@ export const faults = {
   database_unavailable: {
     title: 'The database is unavailable',
     cause: 'The server lost its connection to the database. Your change may have been stored.',
-    cure: 'Retry after `Retry-After` seconds, a POST with the same `Idempotency-Key`: your change may have been stored.',
+    cure: 'Retry after `Retry-After` seconds, with the same `Idempotency-Key`.',
   },
 } as const satisfies Record<string, Entry>
 

@@ -63,8 +63,8 @@ async function type(command: string, expected: Expected = {}): Promise<string> {
   return output
 }
 
-/** Keeps the page short: most commands show their first line only. */
-const shorten = (output: string) => output.replace(/\n.*$/s, '\n…')
+/** Keeps the page short: most commands show no more than one line. */
+const shorten = (output: string) => (output.includes('\n') ? '…' : output)
 
 async function show(command: string, { inFull = false, ...expected }: Expected & { inFull?: boolean } = {}) {
   const output = await type(command, expected)
@@ -146,8 +146,8 @@ try {
   })
   await approved
   await show('berth whoami')
-  await show('berth deploy blog --prebuilt', { answers: [[/\[Y\/n\]/, '']] })
-  await show('berth deploy landing --prebuilt --yes')
+  await type('berth deploy blog --prebuilt', { answers: [[/\[Y\/n\]/, '']] })
+  await show('berth deploy landing --prebuilt --yes', { inFull: true })
   await show('berth projects create site --framework static')
   await show('berth link site')
   const first = await show('berth deploy site --prebuilt --prod')
@@ -163,7 +163,7 @@ try {
   await show('berth deploy site --prebuilt --prod; echo "exit code $?"', { inFull: true })
   await show('berth projects ls')
   await type(`berth promote ${preview}`)
-  await show(`berth promote ${id} --pin`)
+  await type(`berth promote ${id} --pin`)
   await show('berth redeploy --prod', { code: 8 })
   await show('berth open')
   await show('berth settings')

@@ -19,7 +19,7 @@ function catalogue(): string {
   return groups
     .map((status) => {
       const rows = codes.filter((code) => statuses[code] === status).map(row)
-      return `## ${status} ${STATUS_CODES[status]}\n\n| code | what to do |\n|---|---|\n${rows.join('\n')}\n`
+      return `## ${status} ${STATUS_CODES[status]}\n\n| code | fix |\n|---|---|\n${rows.join('\n')}\n`
     })
     .join('\n')
 }
