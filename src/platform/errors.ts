@@ -21,7 +21,7 @@ export const faults = {
   headers_too_large: {
     title: 'The headers are too large',
     cause: 'The URL and headers of the request exceed 16 KiB.',
-    cure: 'Keep the URL and headers under 16 KiB.',
+    cure: 'Keep them under 16 KiB.',
   },
   invalid_cursor: {
     title: 'The cursor is not valid',
@@ -51,12 +51,12 @@ export const faults = {
   token_expired: {
     title: 'The token has expired',
     cause: 'The token has passed its `expiresAt`.',
-    cure: 'Use another token, or create a new one.',
+    cure: 'Create a new token.',
   },
   token_revoked: {
     title: 'The token was revoked',
     cause: 'The token was deleted or replaced by rotation.',
-    cure: 'Use another token, or create a new one.',
+    cure: 'Create a new token.',
   },
   invalid_signature: {
     title: 'The push signature is not valid',
@@ -67,7 +67,7 @@ export const faults = {
     title: 'The OIDC token was refused',
     cause:
       'The token is malformed, expired, already exchanged or not signed by its issuer, or no project trusts its claims.',
-    cure: 'Request a new token, and compare its claims with `GET /projects/{project}/oidc`.',
+    cure: 'Compare the claims of a new token with `GET /projects/{project}/oidc`.',
   },
   insufficient_scope: {
     title: 'The token lacks a scope',
@@ -106,7 +106,7 @@ export const faults = {
     cause:
       'Sign-in requests must come from the console’s own pages, with `Sec-Fetch-Site: same-origin` or an `Origin` that ' +
       'matches `BASE_URL`.',
-    cure: 'Open the console at its own URL. Programs need an API token.',
+    cure: 'Open the console at its own URL.',
   },
   insecure_origin: {
     title: 'Sign-in needs HTTPS',
@@ -136,7 +136,7 @@ export const faults = {
   expired_token: {
     title: 'The device code is no longer valid',
     cause: 'The device code was used, has expired, or never existed.',
-    cure: 'Start again: `berth login`.',
+    cure: 'Run `berth login` again.',
   },
   access_denied: {
     title: 'The sign-in was denied',
@@ -171,7 +171,7 @@ export const faults = {
   project_exists: {
     title: 'The project already exists',
     cause: 'The account already has a project with this name.',
-    cure: 'Choose another name, or change the existing project with PATCH.',
+    cure: 'Choose another name, or change the existing project.',
   },
   project_has_domains: {
     title: 'The project still has domains',
@@ -216,7 +216,7 @@ export const faults = {
   approval_not_needed: {
     title: 'The pull request needs no approval',
     cause: 'The pull request comes from a branch of the project’s own repository, which is deployed without approval.',
-    cure: 'Deploy the branch: only pull requests from forks need approval.',
+    cure: 'Nothing: only pull requests from forks need approval.',
   },
   deployment_building: {
     title: 'The deployment is still BUILDING',
@@ -233,7 +233,7 @@ export const faults = {
     cause:
       'Another account verified the domain or a parent of it, or removed it less than 7 days ago; or a parent is ' +
       'attached to a project of this account that the token cannot access.',
-    cure: 'Ask the other account to remove it. If the domain is yours, open a ticket.',
+    cure: 'Ask the other account to remove it, or open a ticket.',
   },
   claim_ended: {
     title: 'The claim has expired',
@@ -283,7 +283,7 @@ export const faults = {
   upload_offset_wrong: {
     title: 'The chunk does not start at the end of the upload',
     cause: 'The first byte in `Content-Range` is not the next byte that the server expects.',
-    cure: 'Continue at the `offset` from `GET /uploads/{sha256}`, or at 0 if there is no upload.',
+    cure: 'Continue at the `offset` from `GET /uploads/{sha256}`, or at 0.',
   },
   project_without_repository: {
     title: 'The project has no repository',
@@ -303,7 +303,7 @@ export const faults = {
   invalid_transition: {
     title: 'The state cannot change that way',
     cause: 'The resource cannot move from its current state to the requested one.',
-    cure: 'Read the resource again, and check the transitions in the reference.',
+    cure: 'Read the resource again.',
   },
   member_exists: {
     title: 'The person is already a member',
@@ -370,7 +370,7 @@ export const faults = {
   identity_provider_unavailable: {
     title: 'The identity provider is unavailable',
     cause: 'The identity provider did not respond, or its response was invalid.',
-    cure: 'Retry later, or sign in another way. The log has the reason.',
+    cure: 'Retry later, or sign in another way.',
   },
   precondition_failed: {
     title: 'The resource has changed',
