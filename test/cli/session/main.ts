@@ -63,12 +63,15 @@ async function type(command: string, expected: Expected = {}): Promise<string> {
   return output
 }
 
-/** Keeps the page short: most commands show no more than one line. */
-const shorten = (output: string) => (output.includes('\n') ? '…' : output)
+/** Keeps the page short: longer output than one line is left out, or all but the first `lines`. */
+function shorten(output: string, lines: number): string {
+  const all = output.split('\n')
+  return all.length > Math.max(lines, 1) ? [...all.slice(0, lines), '…'].join('\n') : output
+}
 
-async function show(command: string, { inFull = false, ...expected }: Expected & { inFull?: boolean } = {}) {
+async function show(command: string, { lines = 0, ...expected }: Expected & { lines?: number } = {}) {
   const output = await type(command, expected)
-  shown.push(`$ ${command}`, ...(output === '' ? [] : [inFull ? output : shorten(output)]))
+  shown.push(`$ ${command}`, ...(output === '' ? [] : [shorten(output, lines)]))
   return output
 }
 
@@ -147,7 +150,7 @@ try {
   await approved
   await show('berth whoami')
   await type('berth deploy blog --prebuilt', { answers: [[/\[Y\/n\]/, '']] })
-  await show('berth deploy landing --prebuilt --yes', { inFull: true })
+  await show('berth deploy landing --prebuilt --yes', { lines: 1 })
   await show('berth projects create site --framework static')
   await show('berth link site')
   const first = await show('berth deploy site --prebuilt --prod')
@@ -158,9 +161,9 @@ try {
   await show('berth ls')
   await show(`berth inspect ${preview} --wait`)
   await show(`berth promote ${preview}`)
-  await show('berth rollback', { inFull: true })
+  await show('berth rollback', { lines: 20 })
   await show('berth logs')
-  await show('berth deploy site --prebuilt --prod; echo "exit code $?"', { inFull: true })
+  await show('berth deploy site --prebuilt --prod; echo "exit code $?"', { lines: 20 })
   await show('berth projects ls')
   await type(`berth promote ${preview}`)
   await type(`berth promote ${id} --pin`)
@@ -175,13 +178,13 @@ try {
   await show('berth env ls')
   await show('berth env pull')
   await show('berth env rm GREETING', { answers: [[/\[y\/N\]/, 'y']] })
-  await show('berth domains add example.com --wait', { inFull: true })
+  await show('berth domains add example.com --wait', { lines: 20 })
   await show('berth domains verify example.com')
   await show('berth domains ls')
   await show('berth dns set example.com www A 192.0.2.1 192.0.2.2 --ttl 300')
   await show('berth dns ls example.com')
   await show('berth dns rm example.com www A', { answers: [[/\[y\/N\]/, 'y']] })
-  await show('berth dns import example.com example.zone --dry-run', { inFull: true })
+  await show('berth dns import example.com example.zone --dry-run', { lines: 20 })
   await type('berth dns import example.com example.zone', { answers: [[/\[y\/N\]/, 'y']] })
   await show('berth dns export example.com')
   await show('berth dns dnssec example.com')
