@@ -63,15 +63,10 @@ async function type(command: string, expected: Expected = {}): Promise<string> {
   return output
 }
 
-/** Keeps the page short: longer output than one line is left out, or all but the first `lines`. */
-function shorten(output: string, lines: number): string {
-  const all = output.split('\n')
-  return all.length > Math.max(lines, 1) ? [...all.slice(0, lines), '…'].join('\n') : output
-}
-
+/** Most output is left out, or all but its first `lines`, to keep the page short. */
 async function show(command: string, { lines = 0, ...expected }: Expected & { lines?: number } = {}) {
   const output = await type(command, expected)
-  shown.push(`$ ${command}`, ...(output === '' ? [] : [shorten(output, lines)]))
+  shown.push(`$ ${command}`, ...(output === '' ? [] : output.split('\n').slice(0, lines)))
   return output
 }
 
@@ -150,7 +145,7 @@ try {
   await approved
   await show('berth whoami')
   await type('berth deploy blog --prebuilt', { answers: [[/\[Y\/n\]/, '']] })
-  await show('berth deploy landing --prebuilt --yes', { lines: 1 })
+  await show('berth deploy landing --prebuilt --yes', { lines: 2 })
   await show('berth projects create site --framework static')
   await show('berth link site')
   const first = await show('berth deploy site --prebuilt --prod')
