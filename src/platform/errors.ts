@@ -99,7 +99,7 @@ export const faults = {
   quota_exceeded: {
     title: 'The account has reached a limit',
     cause: 'The account has reached the limit named in `limit`; `used` and `max` give the numbers.',
-    cure: 'Delete something, or ask the operator to raise `limit`.',
+    cure: 'Delete what you don’t need, or ask the operator to raise `limit`.',
   },
   cross_origin: {
     title: 'The request comes from another site',
@@ -216,7 +216,7 @@ export const faults = {
   approval_not_needed: {
     title: 'The pull request needs no approval',
     cause: 'The pull request comes from a branch of the project’s own repository, which is deployed without approval.',
-    cure: 'Nothing: only pull requests from forks need approval.',
+    cure: 'Nothing to do: only pull requests from forks need approval.',
   },
   deployment_building: {
     title: 'The deployment is still BUILDING',
