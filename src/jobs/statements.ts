@@ -47,7 +47,7 @@ export function queueJobs(query: string, trace = 'NULL'): string {
 }
 
 export const queueJob = statement('jobs.queue', {
-  reason: 'not in Prisma',
+  reason: 'ON CONFLICT … WHERE',
   in: jobIn,
   out: { id: int8() },
   sql: (p) => `${insertJob(p, '(SELECT 1) AS one')} RETURNING id`,
@@ -55,7 +55,7 @@ export const queueJob = statement('jobs.queue', {
 
 /** Several at once. Of those with the same kind and key, the earliest counts. */
 export const queueJobList = statement('jobs.queue-list', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { jobs: jsonb<readonly object[]>(), trace: optional(text()) },
   out: { id: int8() },
   sql: (p) =>
@@ -229,7 +229,7 @@ export const findOtherLosses = statement('jobs.otherLosses', {
 
 /** The time by the clock of the database. */
 export const readNow = statement('jobs.now', {
-  reason: 'not in Prisma',
+  reason: 'clock of the database',
   in: {},
   out: { now: timestamptz() },
   sql: () => 'SELECT now() AS now',

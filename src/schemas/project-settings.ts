@@ -1,5 +1,5 @@
 // Settings of projects: how they are built, deployed and served.
-import { Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Body, Choice, Named, Nullable } from './common.ts'
 
 export const previewProtections = ['none', 'password', 'link'] as const
@@ -29,56 +29,6 @@ export const CronSetting = Body(
   },
 )
 
-export const ProjectSettings = Type.Object(
-  {
-    productionBranch: Type.String({
-      description:
-        'What is deployed to production: the branch that was set, else the default branch of the repository, taken for ' +
-        '`main` until a push or a deployment has asked for it',
-    }),
-    rootDirectory: Nullable(Type.String({ description: 'Folder of the repository that is built; null: its root' })),
-    installCommand: Nullable(Type.String({ description: 'null: by the lockfile' })),
-    buildCommand: Nullable(Type.String({ description: 'null: by the build script, else by the framework' })),
-    outputDirectory: Nullable(Type.String({ description: 'null: by the framework' })),
-    spaFallback: Nullable(
-      Type.Boolean({
-        description:
-          'Whether unknown paths that accept HTML are answered with index.html; null: as `detected` of each deployment says',
-      }),
-    ),
-    cleanUrls: Type.Boolean({ description: '/about is answered with about.html' }),
-    publishAnyway: Type.Boolean({
-      description:
-        'Private keys, .env files, PHP programs, databases and archives of the source are published too, where nothing ' +
-        'is built; else they are left out, and `warnings` of the deployment name them',
-    }),
-    autoDeploy: Type.Boolean({ description: 'A push makes a deployment' }),
-    hsts: Type.Boolean({
-      description: 'Browsers are told to use only HTTPS at the attached domains for a year from each visit on',
-    }),
-    buildNetwork: Choice(networks, { description: `What builds reach. ${networkMeaning}` }),
-    serverNetwork: Choice(networks, { description: `What servers reach, from their next start on. ${networkMeaning}` }),
-    instances: Type.Integer({
-      description: 'How many instances of its server run in production, over as many machines',
-    }),
-    previewProtection: Choice(previewProtections, {
-      description:
-        'Who sees deployments at their own addresses. none: everybody; password: who knows the password, or has a link; ' +
-        'link: who has a link of `POST /deployments/{id}/share`. Production addresses are open to all',
-    }),
-    skewProtection: Type.Boolean({
-      description:
-        'What a page loads at a production address comes from the deployment that the page came from, as long as it is ' +
-        'there: by the cookie `__dpl`, or `?dpl=` with the id of a deployment that has served production',
-    }),
-    watchPaths: Type.Array(Type.String(), {
-      description: 'A push that changes nothing under these paths makes no deployment; empty: every push makes one',
-    }),
-    crons: Type.Array(Named(CronSetting), { description: 'Paths of production that are called on a schedule' }),
-  },
-  { $id: 'ProjectSettings', description: 'How a project is built and served' },
-)
-
 // A dash or a dot at the start would read as an option or leave the tree; the builder checks again.
 const Directory = Type.String({
   minLength: 1,
@@ -93,32 +43,112 @@ const Command = Type.String({
   description: 'must be one line of shell',
 })
 const Branch = Type.String({ minLength: 1, maxLength: 255, description: 'Name of a branch; null: the default one' })
-const OrNull = <T extends ReturnType<typeof Type.String>>(schema: T) => Nullable(schema)
 
-const settingsFields = {
-  productionBranch: Type.Optional(OrNull(Branch)),
-  rootDirectory: Type.Optional(OrNull(Directory)),
-  installCommand: Type.Optional(OrNull(Command)),
-  buildCommand: Type.Optional(OrNull(Command)),
-  outputDirectory: Type.Optional(OrNull(Directory)),
-  spaFallback: Type.Optional(Nullable(Type.Boolean())),
-  cleanUrls: Type.Optional(Type.Boolean()),
-  publishAnyway: Type.Optional(Type.Boolean()),
-  autoDeploy: Type.Optional(Type.Boolean()),
-  hsts: Type.Optional(Type.Boolean()),
-  buildNetwork: Type.Optional(Choice(networks)),
-  serverNetwork: Type.Optional(Choice(networks)),
-  instances: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 })),
-  previewProtection: Type.Optional(Choice(previewProtections)),
-  previewPassword: Type.Optional(
+export const appliesTo = ['now', 'next start', 'next deployment'] as const
+type AppliesTo = (typeof appliesTo)[number]
+
+/** From when on a change of it counts, what it is in a new project, how it is shown, and what is accepted. */
+function setting<S extends TSchema, A extends TSchema>(
+  appliesTo: AppliesTo,
+  initial: NoInfer<Static<A>>,
+  shown: S,
+  accepted: A,
+) {
+  return { appliesTo, initial, shown, accepted: Type.Optional(accepted) }
+}
+
+const flag = (appliesTo: AppliesTo, initial: boolean, description: string) =>
+  setting(appliesTo, initial, Type.Boolean({ description }), Type.Boolean())
+
+const optional = (description: string, accepted: TSchema & { static: string }) =>
+  setting('next deployment', null, Nullable(Type.String({ description })), Nullable(accepted))
+
+// What acts when a site is served applies now: it reaches the edges with the event of the change.
+const settings = {
+  productionBranch: setting(
+    'now',
+    null,
     Type.String({
-      minLength: 8,
-      maxLength: 200,
-      description: 'What visitors of previews are asked for; never returned. Another one ends all links and visits',
+      description:
+        'What is deployed to production: the branch that was set, else the default branch of the repository, taken for ' +
+        '`main` until a push or a deployment has asked for it',
     }),
+    Nullable(Branch),
   ),
-  skewProtection: Type.Optional(Type.Boolean()),
-  watchPaths: Type.Optional(
+  rootDirectory: optional('Folder of the repository that is built; null: its root', Directory),
+  installCommand: optional('null: by the lockfile', Command),
+  buildCommand: optional('null: by the build script, else by the framework', Command),
+  outputDirectory: optional('null: by the framework', Directory),
+  spaFallback: setting(
+    'now',
+    null,
+    Nullable(
+      Type.Boolean({
+        description:
+          'Whether unknown paths that accept HTML are answered with index.html; null: as `detected` of each deployment says',
+      }),
+    ),
+    Nullable(Type.Boolean()),
+  ),
+  cleanUrls: flag('now', true, '/about is answered with about.html'),
+  publishAnyway: flag(
+    'next deployment',
+    false,
+    'Private keys, .env files, PHP programs, databases and archives of the source are published too, where nothing ' +
+      'is built; else they are left out, and `warnings` of the deployment name them',
+  ),
+  autoDeploy: flag('now', true, 'A push makes a deployment'),
+  hsts: flag('now', false, 'Browsers are told to use only HTTPS at the attached domains for a year from each visit on'),
+  buildNetwork: setting(
+    'next deployment',
+    'public',
+    Choice(networks, { description: `What builds reach. ${networkMeaning}` }),
+    Choice(networks),
+  ),
+  serverNetwork: setting(
+    'next start',
+    'public',
+    Choice(networks, { description: `What servers reach, from their next start on. ${networkMeaning}` }),
+    Choice(networks),
+  ),
+  instances: setting(
+    'now',
+    1,
+    Type.Integer({ description: 'How many instances of its server run in production, over as many machines' }),
+    Type.Integer({ minimum: 1, maximum: 10 }),
+  ),
+  previewProtection: setting(
+    'now',
+    'none',
+    Choice(previewProtections, {
+      description:
+        'Who sees deployments at their own addresses. none: everybody; password: who knows the password, or has a link; ' +
+        'link: who has a link of `POST /deployments/{id}/share`. Production addresses are open to all',
+    }),
+    Choice(previewProtections),
+  ),
+  // Its hash is stored, and nothing of it is shown.
+  previewPassword: {
+    accepted: Type.Optional(
+      Type.String({
+        minLength: 8,
+        maxLength: 200,
+        description: 'What visitors of previews are asked for; never returned. Another one ends all links and visits',
+      }),
+    ),
+  },
+  skewProtection: flag(
+    'now',
+    false,
+    'What a page loads at a production address comes from the deployment that the page came from, as long as it is ' +
+      'there: by the cookie `__dpl`, or `?dpl=` with the id of a deployment that has served production',
+  ),
+  watchPaths: setting(
+    'now',
+    [],
+    Type.Array(Type.String(), {
+      description: 'A push that changes nothing under these paths makes no deployment; empty: every push makes one',
+    }),
     Type.Array(
       Type.String({
         maxLength: 200,
@@ -129,7 +159,10 @@ const settingsFields = {
       { maxItems: 50, description: 'The last one that fits a file decides; one that begins with ! says no' },
     ),
   ),
-  crons: Type.Optional(
+  crons: setting(
+    'now',
+    [],
+    Type.Array(Named(CronSetting), { description: 'Paths of production that are called on a schedule' }),
     Type.Array(CronSetting, {
       maxItems: 20,
       description: 'Paths of production that are called on a schedule, by GET; see `GET /projects/{project}/crons`',
@@ -137,7 +170,25 @@ const settingsFields = {
   ),
 }
 
-export const ChangeProjectSettings = Body(settingsFields, {
+type Settings = typeof settings
+
+/** One part of every setting that has it, by name. */
+function partOf<K extends string>(part: K) {
+  const having = Object.entries(settings).filter(([, setting]) => part in setting)
+  return Object.fromEntries(having.map(([name, setting]) => [name, (setting as Record<K, unknown>)[part]])) as {
+    [N in keyof Settings as K extends keyof Settings[N] ? N : never]: Settings[N][K & keyof Settings[N]]
+  }
+}
+
+export const initialSettings = partOf('initial')
+export const settingAppliesTo = partOf('appliesTo')
+
+export const ProjectSettings = Type.Object(partOf('shown'), {
+  $id: 'ProjectSettings',
+  description: 'How a project is built and served',
+})
+
+export const ChangeProjectSettings = Body(partOf('accepted'), {
   $id: 'ChangeProjectSettings',
   description: 'Settings to change; what is left out stays, or is as for a new project',
 })

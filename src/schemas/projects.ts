@@ -14,7 +14,7 @@ import {
   pageEnd,
   Timestamp,
 } from './common.ts'
-import { ChangeProjectSettings, ProjectSettings } from './project-settings.ts'
+import { appliesTo, ChangeProjectSettings, initialSettings, ProjectSettings } from './project-settings.ts'
 import { TakedownNotice } from './takedowns.ts'
 
 export const frameworks = [
@@ -53,25 +53,7 @@ const example = {
   repo: 'demo/hello',
   region: 'local-1',
   productionUrl: 'http://hello.localhost:8080',
-  settings: {
-    productionBranch: 'main',
-    rootDirectory: null,
-    installCommand: null,
-    buildCommand: null,
-    outputDirectory: null,
-    spaFallback: null,
-    cleanUrls: true,
-    publishAnyway: false,
-    autoDeploy: true,
-    hsts: false,
-    buildNetwork: 'public',
-    serverNetwork: 'public',
-    instances: 1,
-    previewProtection: 'none',
-    skewProtection: false,
-    watchPaths: [],
-    crons: [],
-  },
+  settings: { ...initialSettings, productionBranch: 'main' },
   createdAt: '2026-11-14T09:30:00.000Z',
   updatedAt: '2026-11-14T09:30:00.000Z',
   pinned: null,
@@ -82,7 +64,7 @@ const example = {
 export const AppliedChange = Type.Object(
   {
     field: Type.String({ description: 'As in the body of the change, such as settings.buildCommand' }),
-    appliesTo: Choice(['now', 'next start', 'next deployment'] as const, {
+    appliesTo: Choice(appliesTo, {
       description:
         'now: everything that is served and done from now on; next start: servers that start from now on; next ' +
         'deployment: deployments that are made from now on',

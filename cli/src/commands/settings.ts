@@ -11,17 +11,16 @@ import { clean } from '../kit/text.ts'
 type Project = Schemas['Project']
 type OfProject = { project?: string }
 
-/** Fields of a project beside its settings that are changed here too. */
-const ownFields = ['framework', 'repo']
-/** Their values are text, even if it looks like a number or a boolean. */
-const texts = [
-  ...ownFields,
-  ...['productionBranch', 'rootDirectory', 'installCommand', 'buildCommand', 'outputDirectory'],
-  ...['buildNetwork', 'serverNetwork', 'previewProtection', 'previewPassword'],
-]
-/** What `unset` returns to; the API resets the others itself when it gets null. */
-const defaults: Record<string, unknown> = {
+type Defaults = { [K in keyof Project['settings']]: Project['settings'][K] | null }
+/** What `unset` returns to; for null, the API resets them itself. */
+const defaults: Defaults & { framework: Project['framework'] } = {
   framework: 'auto',
+  productionBranch: null,
+  rootDirectory: null,
+  installCommand: null,
+  buildCommand: null,
+  outputDirectory: null,
+  spaFallback: null,
   cleanUrls: true,
   publishAnyway: false,
   autoDeploy: true,
@@ -34,14 +33,18 @@ const defaults: Record<string, unknown> = {
   watchPaths: [],
   crons: [],
 }
-const resettable = [
-  'productionBranch',
-  'rootDirectory',
-  'installCommand',
-  'buildCommand',
-  'outputDirectory',
-  'spaFallback',
-]
+/** Fields of a project beside its settings that are changed here too. */
+const ownFields = ['framework', 'repo']
+const initial = new Map<string, unknown>(Object.entries(defaults))
+
+/** Whether a value is text, even if it looks like a number or a boolean. */
+function isText(key: string): boolean {
+  const value = initial.get(key)
+  return (
+    typeof value === 'string' || (value === null && key !== 'spaFallback') || ['repo', 'previewPassword'].includes(key)
+  )
+}
+
 const cronExample = `crons='[{"path":"/api/cleanup","schedule":"0 3 * * *"}]'`
 
 export const list: Action<OfProject> = async (context, _, given) => {
@@ -86,7 +89,7 @@ async function fieldOf(context: Context, pair: string): Promise<[string, unknown
 }
 
 function parseValue(key: string, text: string): unknown {
-  if (texts.includes(key)) return text
+  if (isText(key)) return text
   if (key === 'watchPaths' && !text.startsWith('[')) return text.split(',').filter((path) => path !== '')
   const isList = key === 'watchPaths' || key === 'crons'
   if (!isList) return /^(true|false|null|-?\d+(\.\d+)?)$/.test(text) ? JSON.parse(text) : text
@@ -100,8 +103,7 @@ function parseValue(key: string, text: string): unknown {
 export const unset: Action<OfProject> = async (context, keys, given) => {
   const project = await requireProject(context, given.project)
   const fields = keys.map((key): [string, unknown] => {
-    if (Object.hasOwn(defaults, key)) return [key, defaults[key]]
-    if (resettable.includes(key)) return [key, null]
+    if (initial.has(key)) return [key, initial.get(key)]
     throw usage(`${key} has no default.`, `Run \`berth settings set ${key}=<value>\` to change it.`)
   })
   await change(context, project, fields)

@@ -2,8 +2,33 @@
 // both with PostgreSQL's own description.
 import { type Db, queryPrepared } from './database.ts'
 
+/** What PostgreSQL can do and Prisma's model API can't, or only by more statements. */
+type MissingInPrisma =
+  | 'advisory lock'
+  | 'aggregate with a condition'
+  | 'clock of the database'
+  | 'comparison of rows'
+  | 'connection without Prisma'
+  | 'expression of columns'
+  | 'full-text search'
+  | 'function of the database'
+  | 'INSERT … SELECT'
+  | 'join in one statement'
+  | 'lateral join'
+  | 'list as one parameter'
+  | 'literal for a partial index'
+  | 'ON CONFLICT … WHERE'
+  | 'recursive query'
+  | 'row lock'
+  | 'sequence'
+  | 'several writes in one statement'
+  | 'SKIP LOCKED'
+  | 'subquery'
+  | 'system catalog'
+  | 'window function'
+
 /** Why a statement is not a call of Prisma's model API. */
-export type Reason = 'change with its event and job' | 'lease' | 'snapshot for an engine' | 'not in Prisma' | 'hot read'
+export type Reason = 'change with its event and job' | 'lease' | 'snapshot for an engine' | 'hot read' | MissingInPrisma
 
 /** A type of PostgreSQL and what it is in TypeScript. */
 export type SqlType<T> = {
@@ -15,7 +40,7 @@ export type SqlType<T> = {
   decode?(value: unknown): T
 }
 
-const plain = <T>(name: string): SqlType<T> => ({ name, nullable: false })
+export const plain = <T>(name: string): SqlType<T> => ({ name, nullable: false })
 
 export const text = <T extends string = string>() => plain<T>('text')
 export const int4 = () => plain<number>('integer')
@@ -37,7 +62,7 @@ export class JsonText {
   }
 }
 
-const asJson = <T>(name: string): SqlType<T> => ({
+export const asJson = <T>(name: string): SqlType<T> => ({
   name,
   nullable: false,
   encode: (value) => (value instanceof JsonText ? value.text : JSON.stringify(value)),

@@ -3,9 +3,10 @@ import type { Static } from '@sinclair/typebox'
 import type { Account } from '../../generated/client.ts'
 import { type Db, inTransaction, violation } from '../../platform/database/database.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import type { NewAccount, OperatorAccount } from '../../schemas/operator.ts'
+import { type NewAccount, OperatorAccount } from '../../schemas/operator.ts'
 import { append } from '../events/index.ts'
 import { type Actor, actorName, type Scope } from '../identity/index.ts'
 import { insertToken } from '../tokens/index.ts'
@@ -40,15 +41,13 @@ export async function createAccount(
   }
 }
 
+const viewRow = viewOf(OperatorAccount)
+
 export function viewAccount(row: Account): AccountView {
-  return {
-    id: row.id,
-    name: row.name,
+  return viewRow(row, {
     suspended: row.suspendedAt !== null,
-    suspendedAt: row.suspendedAt?.toISOString() ?? null,
-    createdAt: row.createdAt.toISOString(),
     suspension: row.suspendedAt && { dns: row.refusesDns ? 'refuse' : 'serve', reason: row.suspensionReason },
-  }
+  })
 }
 
 /** An account made by an operator, and the test key to hand out. */

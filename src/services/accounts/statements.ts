@@ -7,7 +7,7 @@ const thisMonth = (name: string, account: string) => `COALESCE((
 
 /** Builds of the account that run now, and what it used in this month. */
 export const readMonthUsage = statement('accounts.month', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { accountId: text() },
   out: { running: int8(), minutes: int8(), claims: int8(), messages: int8() },
   sql: (p) => `
@@ -18,7 +18,7 @@ export const readMonthUsage = statement('accounts.month', {
 
 /** Raises the most that each account stored in this month to what it stores now. */
 export const noteStored = statement('accounts.noteStored', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: {},
   out: { noted: int4() },
   sql: () => `

@@ -5,7 +5,7 @@ import { boolean, int4, int8, statement, text, textArray } from '../../platform/
 const artifactsLock = `hashtextextended('berth artifacts', 0)`
 
 export const holdArtifacts = statement('backups.holdArtifacts', {
-  reason: 'not in Prisma',
+  reason: 'advisory lock',
   in: {},
   out: { held: boolean() },
   sql: () => `SELECT true AS held FROM pg_advisory_lock_shared(${artifactsLock})`,
@@ -25,7 +25,7 @@ const ofThisSchema = `c.relnamespace = current_schema()::regnamespace AND c.relk
 
 /** Whether nobody has made a table yet. */
 export const isEmpty = statement('backups.isEmpty', {
-  reason: 'not in Prisma',
+  reason: 'system catalog',
   in: {},
   out: { empty: boolean() },
   sql: () => `SELECT NOT EXISTS (SELECT 1 FROM pg_class c WHERE ${ofThisSchema}) AS empty`,
@@ -36,7 +36,7 @@ export const isEmpty = statement('backups.isEmpty', {
  * what is unlogged, which is of the moment.
  */
 export const readTables = statement('backups.tables', {
-  reason: 'not in Prisma',
+  reason: 'system catalog',
   in: {},
   out: { name: text(), columns: textArray(), needs: textArray() },
   sql: () => `
@@ -50,7 +50,7 @@ export const readTables = statement('backups.tables', {
 })
 
 export const readPartitions = statement('backups.partitions', {
-  reason: 'not in Prisma',
+  reason: 'system catalog',
   in: {},
   out: { name: text(), parent: text(), bound: text() },
   sql: () => `
@@ -61,7 +61,7 @@ export const readPartitions = statement('backups.partitions', {
 
 /** Those that gave a number out. A sequence belongs to no snapshot: what is read is never behind the rows. */
 export const readSequences = statement('backups.sequences', {
-  reason: 'not in Prisma',
+  reason: 'system catalog',
   in: {},
   out: { name: text(), value: int8() },
   sql: () => `
@@ -71,7 +71,7 @@ export const readSequences = statement('backups.sequences', {
 
 /** A sequence that is not there belongs to a table that is not ours. */
 export const setSequence = statement('backups.setSequence', {
-  reason: 'not in Prisma',
+  reason: 'system catalog',
   in: { name: text(), value: int8() },
   out: { value: int8() },
   sql: (p) => `
@@ -81,7 +81,7 @@ export const setSequence = statement('backups.setSequence', {
 
 /** Functions are no part of a backup: a restore applies those of its own version. */
 export const readMigrations = statement('backups.migrations', {
-  reason: 'not in Prisma',
+  reason: 'system catalog',
   in: {},
   out: { name: text(), checksum: text() },
   sql: () => `
@@ -91,7 +91,7 @@ export const readMigrations = statement('backups.migrations', {
 
 /** Deployments whose files a visitor may ask for. Here and not by Prisma, because it has to be of the same snapshot. */
 export const readReady = statement('backups.ready', {
-  reason: 'not in Prisma',
+  reason: 'connection without Prisma',
   in: {},
   out: { id: text() },
   sql: () => `SELECT id FROM deployment WHERE state = 'READY' ORDER BY id`,
@@ -102,7 +102,7 @@ export const readReady = statement('backups.ready', {
  * the same snapshot, too.
  */
 export const readUploadedContents = statement('backups.uploadedContents', {
-  reason: 'not in Prisma',
+  reason: 'connection without Prisma',
   in: { after: text(), limit: int4() },
   out: { sha256: text(), size: int8() },
   sql: (p) => `

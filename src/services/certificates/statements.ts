@@ -42,7 +42,7 @@ export const renewOrder = statement('certificates.renewOrder', {
 })
 
 export const queueIssuesOfAccount = statement('certificates.queueOfAccount', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: { accountId: text() },
   out: { key: text() },
   sql: (p) =>
@@ -56,7 +56,7 @@ export const queueIssuesOfAccount = statement('certificates.queueOfAccount', {
  * suspended accounts get no certificate.
  */
 export const queueMissingIssues = statement('certificates.queueMissing', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: {},
   out: { key: text() },
   sql: () =>

@@ -3,25 +3,17 @@ import type { Static } from '@sinclair/typebox'
 import type { CronRun } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { CronRun as CronRunSchema, Cron as CronSchema } from '../../schemas/crons.ts'
+import { CronRun as CronRunSchema, type Cron as CronSchema } from '../../schemas/crons.ts'
 import type { Actor } from '../identity/index.ts'
 import { type CronSetting, findProject, lineOfCron } from '../projects/index.ts'
 
 export type CronView = Static<typeof CronSchema>
 export type CronRunView = Static<typeof CronRunSchema>
 
-function viewRun({ id, dueAt, startedAt, outcome, status, durationMs, error }: CronRun): CronRunView {
-  return {
-    id,
-    dueAt: dueAt.toISOString(),
-    startedAt: startedAt.toISOString(),
-    outcome: outcome as CronRunView['outcome'],
-    status,
-    durationMs,
-    error,
-  }
-}
+const viewOfRun = viewOf(CronRunSchema)
+const viewRun = (row: CronRun): CronRunView => viewOfRun(row)
 
 export async function listCrons(db: Db, actor: Actor, key: string): Promise<CronView[]> {
   const project = await findProject(db, actor, key)

@@ -4,7 +4,7 @@ import { boolean, int4, int8, optional, statement, text, timestamptz } from '../
 
 /** Locks a cron until the transaction ends, and tells by the clock of the database whether it is due. */
 export const lockCron = statement('crons.lock', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { id: text() },
   out: {
     projectId: text(),
@@ -21,7 +21,7 @@ export const lockCron = statement('crons.lock', {
 
 /** Whom a cron calls: the host of production, and what stands in the way. */
 export const readCronTarget = statement('crons.target', {
-  reason: 'not in Prisma',
+  reason: 'join in one statement',
   in: { projectId: text() },
   out: { label: text(), deploymentId: optional(text()), suspended: boolean() },
   sql: (p) => `
@@ -31,7 +31,7 @@ export const readCronTarget = statement('crons.target', {
 
 /** Queues crons that are overdue and have no job, because it was given up. */
 export const queueForgottenCrons = statement('crons.queueForgotten', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: { before: timestamptz() },
   out: { id: int8() },
   sql: (p) => `
@@ -43,7 +43,7 @@ export const queueForgottenCrons = statement('crons.queueForgotten', {
 
 /** Deletes runs beyond the newest of each cron, so many at most, and tells how many. */
 export const forgetSurplusRuns = statement('crons.forgetRuns', {
-  reason: 'not in Prisma',
+  reason: 'lateral join',
   in: { keep: int4(), limit: int4() },
   out: { count: int4() },
   sql: (p) => `

@@ -2,11 +2,13 @@
 import type { Static } from '@sinclair/typebox'
 import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
+import { initialOf } from '../../platform/database/columns.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
-import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
+import { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
 import { append, eventOf, eventValues } from '../events/index.ts'
 import { type Actor, actorName } from '../identity/index.ts'
 import {
@@ -31,20 +33,13 @@ export type DeploymentRow = Omit<Deployment, 'storedBytes' | 'productionUntil' |
   storedBytes: bigint | string
 }
 
+const viewRow = viewOf(DeploymentSchema)
+
 /** `queuePosition` is for readers of a deployment that waits; answers to changes, and events, leave it out. */
 export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: number | null = null): DeploymentView {
-  return {
-    id: row.id,
-    project: row.project,
-    state: row.state as DeploymentView['state'],
-    ref: row.ref,
+  return viewRow(row, {
     commit: row.commit.slice(0, 7),
-    production: row.production,
     url: urls.deployment(row.label),
-    region: row.region,
-    createdAt: row.createdAt.toISOString(),
-    readyAt: row.readyAt?.toISOString() ?? null,
-    finishedAt: row.finishedAt?.toISOString() ?? null,
     error: row.errorCode
       ? {
           code: row.errorCode,
@@ -53,22 +48,14 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
           logLine: row.errorLogLine,
         }
       : null,
-    source: row.source as DeploymentView['source'],
-    current: row.current,
-    pinned: row.pinned,
-    startedAt: row.startedAt?.toISOString() ?? null,
     queuePosition,
     branchUrl: row.branchLabel === null ? null : urls.deployment(row.branchLabel),
     commitSha: row.commit || null,
-    commitMessage: row.commitMessage,
-    files: row.files,
     // Those from before bytes were counted have none.
     bytes: row.state === 'READY' ? Number(row.storedBytes) || null : null,
     steps: (row.steps as DeploymentView['steps'] | null) ?? [],
-    detected: row.detected as DeploymentView['detected'],
     warnings: (row.warnings as DeploymentView['warnings'] | null) ?? [],
-    untrusted: row.untrusted,
-  }
+  })
 }
 
 /** Whether its build has not begun: only then there is a place in the queue to look up. */
@@ -162,6 +149,8 @@ function namesBranch({ ref, source, isBranch = source === 'push' || !commitHash.
   return isBranch && source !== 'upload' && ref !== 'HEAD'
 }
 
+const initialDeployment = initialOf('Deployment')
+
 async function insertDeployment(
   db: Db,
   urls: Urls,
@@ -171,6 +160,7 @@ async function insertDeployment(
   const { project, waits = false, warnings = [], untrusted = false, named = null, ...planned } = plan
   const id = newId('dpl')
   const row: DeploymentRow = {
+    ...initialDeployment,
     ...planned,
     id,
     accountId: actor.accountId,
@@ -178,21 +168,10 @@ async function insertDeployment(
     project: project.name,
     state: 'BUILDING',
     label: deploymentLabel(urls, project.name),
-    errorCode: null,
-    errorMessage: null,
-    errorExcerpt: null,
-    errorLogLine: null,
     createdAt: timeOf(id),
-    readyAt: null,
-    finishedAt: null,
-    startedAt: null,
     current: false,
     pinned: project.pinnedDeploymentId,
-    commitMessage: null,
-    files: null,
     storedBytes: '0',
-    steps: null,
-    detected: null,
     warnings: warnings.length > 0 ? warnings : null,
     untrusted,
   }
@@ -200,7 +179,6 @@ async function insertDeployment(
   const made = await createDeploymentRow(db, {
     ...row,
     queued: !waits,
-    warnings: warnings.length > 0 ? warnings : null,
     ...eventValues(eventOf(actor, 'deployment.created', { subject: row.id, projectId: row.projectId, data: view })),
   })
   if (made.length === 0) {

@@ -11,7 +11,7 @@ const out = { id: text() }
 /** Whatever its state and ref. */
 export const deploymentPage = byOrder((order) =>
   statement(`deployments.page.${order}`, {
-    reason: 'not in Prisma',
+    reason: 'lateral join',
     in: ownersIn,
     out,
     sql: (p) => facetedPage('deployment', order, { project_id: p.owners }, p),
@@ -21,7 +21,7 @@ export const deploymentPage = byOrder((order) =>
 const filteredPage = (owner: Owner) =>
   byOrder((order) =>
     statement(`deployments.page.${owner}.${order}`, {
-      reason: 'not in Prisma',
+      reason: 'lateral join',
       in: { ...ownersIn, ...filteredIn },
       out,
       sql: (p) =>
@@ -32,7 +32,7 @@ const filteredPage = (owner: Owner) =>
 const pageOfRef = (owner: Owner) =>
   byOrder((order) =>
     statement(`deployments.page.${owner}.ref.${order}`, {
-      reason: 'not in Prisma',
+      reason: 'lateral join',
       in: { ...ownersIn, ...filteredIn, refs: textArray() },
       out,
       sql: (p) =>
@@ -51,7 +51,7 @@ export const deploymentPageOfRef = { account: pageOfRef('account'), project: pag
 /** By the beginning of the hash. The index has its first seven digits, which few commits share. */
 export const deploymentPageOfCommit = byOrder((order) =>
   statement(`deployments.page.commit.${order}`, {
-    reason: 'not in Prisma',
+    reason: 'lateral join',
     in: {
       accountIds: textArray(),
       ...filteredIn,

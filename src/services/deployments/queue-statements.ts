@@ -12,7 +12,7 @@ export const queuePlaces = statement('deployments.queuePlaces', {
 
 /** Builds whose log says nothing yet, although they have waited for a while. */
 export const unannouncedBuilds = statement('deployments.unannounced', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { noticeableMs: int4(), sinceMs: optional(int4()) },
   out: { id: text() },
   sql: (p) => `
@@ -26,7 +26,7 @@ export const unannouncedBuilds = statement('deployments.unannounced', {
 
 /** Several workers may write the same line, and the build may begin meanwhile: whoever is first stays. */
 export const writeFirstLines = statement('deployments.writeFirstLines', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: { lines: jsonb<{ deploymentId: string; text: string }[]>() },
   out: { deploymentId: text() },
   sql: (p) => `
@@ -39,7 +39,7 @@ export const writeFirstLines = statement('deployments.writeFirstLines', {
 })
 
 export const buildMinutesUsed = statement('deployments.buildMinutes', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { accountId: text() },
   out: { used: int8(), max: optional(int8()) },
   sql: (p) => `

@@ -1,38 +1,35 @@
 // Deployments in SQL.
-import type { Static } from '@sinclair/typebox'
 import { queueBuilds, queueJobs } from '../../jobs/statements.ts'
-import {
-  boolean,
-  int4,
-  int8,
-  jsonb,
-  optional,
-  statement,
-  text,
-  textArray,
-  timestamptz,
-} from '../../platform/database/statement.ts'
-import type { DetectedFramework } from '../../schemas/deployments.ts'
+import { columnsOf, inserted, omit, pick, selected } from '../../platform/database/columns.ts'
+import { boolean, int4, jsonb, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 import { eventIn, insertEvent } from '../events/index.ts'
 import { isOwned, ownerIn } from '../projects/index.ts'
+
+const toDeploy = pick(columnsOf('Project'), [
+  'id',
+  'name',
+  'repo',
+  'productionBranch',
+  'followsDefaultBranch',
+  'defaultBranch',
+  'pinnedDeploymentId',
+])
+
+const deployment = columnsOf('Deployment')
+const read = omit(deployment, ['productionUntil', 'startCommand'])
+const created = pick(
+  deployment,
+  ['id', 'accountId', 'projectId', 'state', 'ref', 'commit', 'production', 'label', 'branchLabel'],
+  ['region', 'source', 'createdAt', 'warnings', 'untrusted'],
+)
 
 const projectToDeploy = (by: 'id' | 'name') =>
   statement(`deployments.projectToDeploy.${by}`, {
     reason: 'hot read',
     in: { ...ownerIn, key: text() },
-    out: {
-      id: text(),
-      name: text(),
-      repo: text(),
-      productionBranch: text(),
-      followsDefaultBranch: boolean(),
-      defaultBranch: optional(text()),
-      pinnedDeploymentId: optional(text()),
-      hasAccess: boolean(),
-    },
+    out: { ...toDeploy, hasAccess: boolean() },
     sql: (p) => `
-      SELECT id, name, repo, production_branch AS "productionBranch", follows_default_branch AS "followsDefaultBranch",
-        default_branch AS "defaultBranch", pinned_deployment_id AS "pinnedDeploymentId",
+      SELECT ${selected(toDeploy, 'project')},
         EXISTS (SELECT FROM repository_access a WHERE a.project_id = project.id) AS "hasAccess"
       FROM project
       WHERE ${by} = ${p.key} AND ${isOwned(p, 'account_id', 'id')}`,
@@ -48,31 +45,11 @@ export const readProjectToDeploy = { byId: projectToDeploy('id'), byName: projec
  */
 export const createDeploymentRow = statement('deployments.create', {
   reason: 'change with its event and job',
-  in: {
-    id: text(),
-    accountId: text(),
-    projectId: text(),
-    state: text(),
-    ref: text(),
-    commit: text(),
-    production: boolean(),
-    label: text(),
-    branchLabel: optional(text()),
-    region: text(),
-    source: text(),
-    createdAt: timestamptz(),
-    queued: boolean(),
-    warnings: optional(jsonb<object[]>()),
-    untrusted: boolean(),
-    ...eventIn,
-  },
+  in: { ...created, queued: boolean(), ...eventIn },
   out: { id: text() },
   sql: (p) => `
     WITH made AS (
-      INSERT INTO deployment (id, account_id, project_id, state, ref, commit, production, label, branch_label, region,
-        source, created_at, warnings, untrusted)
-      SELECT ${p.id}, ${p.accountId}, p.id, ${p.state}, ${p.ref}, ${p.commit}, ${p.production}, ${p.label},
-        ${p.branchLabel}, ${p.region}, ${p.source}, ${p.createdAt}, ${p.warnings}, ${p.untrusted}
+      INSERT INTO deployment ${inserted(created, p)}
       FROM project p JOIN account a ON a.id = p.account_id
       WHERE p.id = ${p.projectId} AND a.suspended_at IS NULL FOR KEY SHARE OF p
       RETURNING id, account_id, project_id, production),
@@ -91,43 +68,9 @@ export const createDeploymentRow = statement('deployments.create', {
 export const readDeployment = statement('deployments.find', {
   reason: 'hot read',
   in: { ...ownerIn, id: text() },
-  out: {
-    id: text(),
-    accountId: text(),
-    projectId: text(),
-    project: text(),
-    state: text(),
-    ref: text(),
-    commit: text(),
-    production: boolean(),
-    label: text(),
-    branchLabel: optional(text()),
-    region: text(),
-    source: text(),
-    errorCode: optional(text()),
-    errorMessage: optional(text()),
-    errorExcerpt: optional(text()),
-    errorLogLine: optional(int4()),
-    createdAt: timestamptz(),
-    readyAt: optional(timestamptz()),
-    finishedAt: optional(timestamptz()),
-    startedAt: optional(timestamptz()),
-    commitMessage: optional(text()),
-    files: optional(int4()),
-    storedBytes: int8(),
-    steps: optional(jsonb<{ name: string; durationMs: number }[]>()),
-    detected: optional(jsonb<Static<typeof DetectedFramework>>()),
-    warnings: optional(jsonb<{ code: string; message: string; file?: string; line?: number }[]>()),
-    untrusted: boolean(),
-    current: boolean(),
-    pinned: optional(text()),
-  },
+  out: { ...read, project: text(), current: boolean(), pinned: optional(text()) },
   sql: (p) => `
-    SELECT d.id, d.account_id AS "accountId", d.project_id AS "projectId", p.name AS project, d.state, d.ref, d.commit,
-      d.production, d.label, d.branch_label AS "branchLabel", d.region, d.source, d.error_code AS "errorCode", d.error_message AS "errorMessage",
-      d.error_excerpt AS "errorExcerpt", d.error_log_line AS "errorLogLine",
-      d.created_at AS "createdAt", d.ready_at AS "readyAt", d.finished_at AS "finishedAt", d.started_at AS "startedAt",
-      d.commit_message AS "commitMessage", d.files, d.stored_bytes AS "storedBytes", d.steps, d.detected, d.warnings, d.untrusted,
+    SELECT ${selected(read, 'd')}, p.name AS project,
       p.current_deployment_id IS NOT DISTINCT FROM d.id AS current, p.pinned_deployment_id AS pinned
     FROM deployment d JOIN project p ON p.id = d.project_id
     WHERE d.id = ${p.id} AND ${isOwned(p, 'd.account_id', 'd.project_id')}`,
@@ -135,7 +78,7 @@ export const readDeployment = statement('deployments.find', {
 
 /** Locks the deployment and its project until the transaction ends; the project first, as its deletion does it. */
 export const lockDeployment = statement('deployments.lock', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { ...ownerIn, id: text() },
   out: { id: text() },
   sql: (p) => `
@@ -148,7 +91,7 @@ export const lockDeployment = statement('deployments.lock', {
 
 /** Keeps the project of a deployment from being deleted until the transaction ends. */
 export const shareProjectOf = statement('deployments.shareProject', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { id: text() },
   out: { id: text() },
   sql: (p) => `
@@ -160,7 +103,7 @@ export const shareProjectOf = statement('deployments.shareProject', {
  * `before`: only those that are older than this one; null for all.
  */
 export const lockSuperseded = statement('deployments.lockSuperseded', {
-  reason: 'not in Prisma',
+  reason: 'SKIP LOCKED',
   in: { projectId: text(), ref: text(), before: optional(text()), sources: textArray() },
   out: { id: text() },
   sql: (p) => `
@@ -175,7 +118,7 @@ export const lockSuperseded = statement('deployments.lockSuperseded', {
  * before their deployments, as everywhere.
  */
 export const lockBuilding = statement('deployments.lockBuilding', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { accountId: text() },
   out: { id: text() },
   sql: (p) => `
@@ -194,7 +137,7 @@ export type LineToWrite = { index: number; at: Date; stream: string; step: strin
  * text would stay prepared on every connection.
  */
 export const appendLogLines = statement('deployments.appendLines', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: { deploymentId: text(), lines: jsonb<LineToWrite[]>() },
   out: { seq: int4() },
   sql: (p) => `
@@ -208,7 +151,7 @@ export const appendLogLines = statement('deployments.appendLines', {
 
 /** Keeps the newest lines of a server, by a running sum of their lengths. */
 export const trimServerLines = statement('deployments.trimLines', {
-  reason: 'not in Prisma',
+  reason: 'window function',
   in: { deploymentId: text(), keepBytes: int4() },
   out: { seq: int4() },
   sql: (p) => `

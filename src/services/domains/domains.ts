@@ -5,12 +5,20 @@ import type { Domain, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { jobValues } from '../../jobs/statements.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
+import { initialOf } from '../../platform/database/columns.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { byId, containing, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import { type Sound, together } from '../../platform/fields.ts'
 import { newId, randomLabel } from '../../platform/ids.ts'
-import type { Certificate, CreateDomain, DomainQuery, Domain as DomainSchema } from '../../schemas/domains.ts'
+import {
+  type Certificate,
+  type CreateDomain,
+  type DomainQuery,
+  Domain as DomainSchema,
+  DomainVerification,
+} from '../../schemas/domains.ts'
 import { append, eventOf, eventValues } from '../events/index.ts'
 import { type Actor, inProjectsOf } from '../identity/index.ts'
 import { hostOf, isWildcard, nameInPath, nameToAttach, type PlatformNames } from '../names/index.ts'
@@ -35,47 +43,22 @@ export const withNames = { project: { select: { name: true } }, redirect: { sele
 // How long a deleted name stays reserved, because its delegation at the registrar may still be there.
 const holdMs = 7 * 24 * 60 * 60_000
 
-type ShownFields =
-  | 'name'
-  | 'nameservers'
-  | 'project'
-  | 'verified'
-  | 'verifiedAt'
-  | 'method'
-  | 'txtValue'
-  | 'checkedAt'
-  | 'nextCheckAt'
-  | 'observedNameservers'
-  | 'observedTxt'
-  | 'observedAsked'
-  | 'reason'
-  | 'ssl'
-  | 'certificate'
-  | 'createdAt'
-  | 'redirect'
-  | 'redirectStatus'
+const viewRow = viewOf(DomainSchema)
+const viewVerification = viewOf(DomainVerification)
 
-export function viewDomain({ nameservers: pool }: ViewOptions, row: Pick<DomainRow, ShownFields>): DomainView {
-  return {
-    name: row.name,
+/** Without what the database computes, so that a domain can be shown before it is stored. */
+type ShownRow = Omit<DomainRow, 'serial' | 'recordBytes' | 'checkingSince' | 'unprovedSince'>
+
+export function viewDomain({ nameservers: pool }: ViewOptions, row: ShownRow): DomainView {
+  return viewRow(row, {
     project: row.project.name,
-    verified: row.verified,
-    ssl: row.ssl as DomainView['ssl'],
     nameservers: nameserversOf(pool, row.nameservers),
-    createdAt: row.createdAt.toISOString(),
-    verification: {
-      method: row.method as DomainView['verification']['method'],
+    verification: viewVerification(row, {
       txt: { name: `_berth.${hostOf(row.name)}`, value: row.txtValue },
-      checkedAt: row.checkedAt?.toISOString() ?? null,
-      nextCheckAt: row.nextCheckAt?.toISOString() ?? null,
       observed: { nameservers: row.observedNameservers, txt: row.observedTxt, asked: row.observedAsked },
-      reason: row.reason,
-    },
-    certificate: row.certificate as CertificateView | null,
-    verifiedAt: row.verifiedAt?.toISOString() ?? null,
+    }),
     redirectTo: row.redirect?.name ?? null,
-    redirectStatus: row.redirectStatus as DomainView['redirectStatus'],
-  }
+  })
 }
 
 /** The domain as it is read by itself, with the takedown that covers it, if one stands. */
@@ -165,6 +148,8 @@ export async function createDomain(
   })
 }
 
+const initialDomain = initialOf('Domain')
+
 /** Null if a row that it depends on changed after it was read. */
 async function claimName(
   db: Db,
@@ -183,27 +168,8 @@ async function claimName(
   const isProvable = isWildcard(name) || found.ownedAbove || isExclusive(nameservers, found)
   const advice = sharedAdvice('Where its DNS is now', { name: `_berth.${host}`, value: txtValue })
   const reason = isProvable ? null : `${sharedText(host, options.nameservers, found)} ${advice}`
-  const view = viewDomain(options, {
-    project,
-    name,
-    nameservers,
-    verified: false,
-    verifiedAt: null,
-    method: null,
-    txtValue,
-    checkedAt: null,
-    nextCheckAt: now,
-    observedNameservers: [],
-    observedTxt: [],
-    observedAsked: [],
-    reason,
-    ssl: 'PENDING',
-    certificate: null,
-    createdAt: now,
-    redirect: null,
-    redirectStatus: null,
-  })
-  const values = {
+  const row = {
+    ...initialDomain,
     id,
     accountId: actor.accountId,
     projectId: project.id,
@@ -211,7 +177,13 @@ async function claimName(
     txtValue,
     nameservers,
     reason,
-    now,
+    nextCheckAt: now,
+    createdAt: now,
+    updatedAt: now,
+  }
+  const view = viewDomain(options, { ...row, project, redirect: null })
+  const values = {
+    ...row,
     ...eventValues(eventOf(actor, 'domain.created', { subject: name, projectId: project.id, data: view })),
     ...jobValues({ kind: 'verify', key: id, payload: { domainId: id } }),
   }

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { hostOf, parentsOf } from '../names/index.ts'
-import { adoptDomains, adoptPairs, lockHost, lockPairs, readStrays } from './statements.ts'
+import { adoptPairs, lockHost, lockPairs, readStrays } from './statements.ts'
 
 /** The claims of other accounts, as pairs in the form of `pairText`; empty text for a pair that is not known. */
 export type Rivals = {
@@ -122,7 +122,8 @@ export async function adoptNameservers(db: Db, pool: readonly string[]): Promise
   const nameservers = pool.slice(0, 2)
   const limit = adoptedAtOnce
   while ((await adoptPairs(db, { pair: pairText(nameservers), limit })).length === limit);
-  while ((await adoptDomains(db, { nameservers, limit })).length === limit);
+  const where = { nameservers: { isEmpty: true } }
+  while ((await db.domain.updateMany({ where, data: { nameservers }, limit })).count === limit);
   for (let after = ''; ; ) {
     const strays = await readStrays(db, { pool, after, limit })
     for (const stray of strays) await replacePair(db, pool, stray)

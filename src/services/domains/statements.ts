@@ -1,15 +1,7 @@
 // Domains in SQL.
 import { insertJob, jobIn, queueJobs } from '../../jobs/statements.ts'
-import {
-  boolean,
-  int4,
-  int8,
-  optional,
-  statement,
-  text,
-  textArray,
-  timestamptz,
-} from '../../platform/database/statement.ts'
+import { columnsOf, inserted, pick, selected } from '../../platform/database/columns.ts'
+import { boolean, int4, int8, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 import { eventIn, insertEvent } from '../events/index.ts'
 
 /**
@@ -75,18 +67,12 @@ export const readAvailability = statement('domains.availability', {
         ${p.projectKey})`,
 })
 
-const createIn = {
-  id: text(),
-  accountId: text(),
-  projectId: text(),
-  name: text(),
-  txtValue: text(),
-  nameservers: textArray(),
-  reason: optional(text()),
-  now: timestamptz(),
-  ...eventIn,
-  ...jobIn,
-}
+const created = pick(
+  columnsOf('Domain'),
+  ['id', 'accountId', 'projectId', 'name', 'txtValue', 'nameservers', 'reason'],
+  ['nextCheckAt', 'createdAt', 'updatedAt'],
+)
+const createIn = { ...created, ...eventIn, ...jobIn }
 
 /**
  * `source` reads the rows that the domain depends on, and they are locked against deletion. Nothing raises when the
@@ -96,10 +82,7 @@ function createFrom(source: string, p: { [K in keyof typeof createIn]: string },
   return `
     WITH source AS (${source} FOR KEY SHARE),
     made AS (
-      INSERT INTO domain (id, account_id, project_id, name, txt_value, nameservers, reason, next_check_at, created_at,
-        updated_at)
-      SELECT ${p.id}, ${p.accountId}, source.id, ${p.name}, ${p.txtValue}, ${p.nameservers}, ${p.reason}, ${p.now},
-        ${p.now}, ${p.now}
+      INSERT INTO domain ${inserted(created, p)}
       FROM source WHERE ${guard} ON CONFLICT DO NOTHING RETURNING id),
     logged AS (${insertEvent(p, 'made')}),
     queued AS (${insertJob(p, 'made')})
@@ -134,33 +117,32 @@ export const createWildcardRows = statement('domains.create-wildcard', {
 
 /** Locks the domain, also against rows that refer to it, until the transaction ends. */
 export const lockDomain = statement('domains.lock', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { accountId: text(), name: text() },
   out: { id: text() },
   sql: (p) => `SELECT id FROM domain WHERE account_id = ${p.accountId} AND name = ${p.name} FOR UPDATE`,
 })
 
-export const checkedDomain = {
-  verified: boolean(),
-  method: optional(text()),
-  nextCheckAt: optional(timestamptz()),
-  checkingSince: timestamptz(),
-  unprovedSince: timestamptz(),
-}
+export const checkedDomain = pick(columnsOf('Domain'), [
+  'verified',
+  'method',
+  'nextCheckAt',
+  'checkingSince',
+  'unprovedSince',
+])
 
 /** Locks a domain as `lockDomain` does, and reads what its check depends on in the same statement. */
 export const lockCheckedDomain = statement('domains.lock-checked', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { id: text() },
   out: checkedDomain,
   sql: (p) => `
-    SELECT verified, method, next_check_at AS "nextCheckAt", checking_since AS "checkingSince",
-      unproved_since AS "unprovedSince" FROM domain WHERE id = ${p.id} FOR UPDATE`,
+    SELECT ${selected(checkedDomain, 'domain')} FROM domain WHERE id = ${p.id} FOR UPDATE`,
 })
 
 /** One transaction at a time for a host, whoever has attached it, and none meanwhile for the names above it. */
 export const lockHost = statement('domains.lock-host', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { host: text() },
   out: { locked: boolean() },
   sql: (p) => `SELECT lock_claims(${p.host}) AS locked`,
@@ -168,7 +150,7 @@ export const lockHost = statement('domains.lock-host', {
 
 /** One transaction at a time that gives an account its usual pair of nameservers. */
 export const lockPairs = statement('domains.lock-pairs', {
-  reason: 'not in Prisma',
+  reason: 'advisory lock',
   in: {},
   out: { locked: boolean() },
   sql: () => `SELECT true AS locked FROM pg_advisory_xact_lock(hashtextextended('nameservers', 0))`,
@@ -176,7 +158,7 @@ export const lockPairs = statement('domains.lock-pairs', {
 
 /** Fills in the pair of some claims that were made before there were pairs. */
 export const adoptPairs = statement('domains.adopt-pairs', {
-  reason: 'not in Prisma',
+  reason: 'several writes in one statement',
   in: { pair: text(), limit: int4() },
   out: { name: text() },
   sql: (p) => `
@@ -193,23 +175,13 @@ export const adoptPairs = statement('domains.adopt-pairs', {
 
 /** Some domains with a nameserver that is not in the pool any more, unless that is what proves them. */
 export const readStrays = statement('domains.strays', {
-  reason: 'not in Prisma',
+  reason: 'expression of columns',
   in: { pool: textArray(), after: text(), limit: int4() },
   out: { id: text(), accountId: text(), name: text() },
   sql: (p) => `
     SELECT d.id, d.account_id AS "accountId", d.name FROM domain d
     WHERE d.id > ${p.after} AND NOT d.nameservers <@ ${p.pool} AND NOT (d.verified AND d.method = 'nameservers')
     ORDER BY d.id LIMIT ${p.limit}`,
-})
-
-/** Fills in the nameservers of some domains that have none yet. */
-export const adoptDomains = statement('domains.adopt', {
-  reason: 'not in Prisma',
-  in: { nameservers: textArray(), limit: int4() },
-  out: { id: text() },
-  sql: (p) => `
-    UPDATE domain SET nameservers = ${p.nameservers}
-    WHERE id IN (SELECT id FROM domain WHERE nameservers = '{}' LIMIT ${p.limit}) RETURNING id`,
 })
 
 /**
@@ -229,7 +201,7 @@ function checkNow(which: string): string {
 
 /** The domains of an account whose names end in `ending`, unless their checks have ended. */
 export const checkNamesBelow = statement('domains.check-below', {
-  reason: 'not in Prisma',
+  reason: 'SKIP LOCKED',
   in: { accountId: text(), ending: text() },
   out: { id: int8() },
   sql: (p) =>
@@ -239,7 +211,7 @@ export const checkNamesBelow = statement('domains.check-below', {
 
 /** The domains of this name, of any account, that have the reason. */
 export const checkNamesWithReason = statement('domains.check-reason', {
-  reason: 'not in Prisma',
+  reason: 'SKIP LOCKED',
   in: { name: text(), reason: text() },
   out: { id: int8() },
   sql: (p) => checkNow(`name = ${p.name} AND reason = ${p.reason}`),
@@ -247,7 +219,7 @@ export const checkNamesWithReason = statement('domains.check-reason', {
 
 /** Queues a check for each domain whose check is overdue and that has no job. */
 export const queueForgottenChecks = statement('domains.check-forgotten', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: {},
   out: { id: int8() },
   sql: () =>

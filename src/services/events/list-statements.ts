@@ -1,22 +1,15 @@
 // Pages of the event log in SQL, by id.
+import { selected } from '../../platform/database/columns.ts'
 import type { Order } from '../../platform/database/page.ts'
-import {
-  boolean,
-  int4,
-  json,
-  optional,
-  statement,
-  text,
-  textArray,
-  timestamptz,
-} from '../../platform/database/statement.ts'
+import { boolean, int4, optional, statement, text, textArray } from '../../platform/database/statement.ts'
+import { shownEvent } from './statements.ts'
 
 /**
  * What a statement could see, in the numbers of events: every transaction below `max` but those that were `open`. One in
  * which too many were open counts as old as the first of them.
  */
 export const selectSeen = statement('events.seen', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: {},
   out: { max: text(), open: textArray() },
   sql: () => `
@@ -70,20 +63,15 @@ function idsSql(facet: Facet, order: Order, p: Places): string {
 
 const list = (facet: Facet, order: Order) =>
   statement(`events.list_${facet}_${order}`, {
-    reason: 'not in Prisma',
+    reason: 'lateral join',
     in: listIn,
     out: {
-      id: text(),
-      type: text(),
-      createdAt: timestamptz(),
-      actor: text(),
-      subject: text(),
-      data: json<object>(),
+      ...shownEvent,
       /** Whether it can be seen now, and could not before. */
       fresh: boolean(),
     },
     sql: (p) => `
-      SELECT e.id, e.type, e.created_at AS "createdAt", e.actor, e.subject, e.data,
+      SELECT ${selected(shownEvent, 'e')},
         ${sees(p.max, p.open)} AND NOT ${sees(p.seenMax, p.seenOpen)} AS fresh
       FROM event e WHERE e.id = ANY(ARRAY(${idsSql(facet, order, p)}))
         ${among('e.type', p.types)} ${among('e.project_id', p.projectIds)} ${among('e.subject', p.subjects)}

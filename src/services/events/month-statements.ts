@@ -2,14 +2,14 @@
 import { int4, statement, text, timestamptz } from '../../platform/database/statement.ts'
 
 export const makeMonths = statement('events.make_months', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { at: timestamptz() },
   out: { made: int4() },
   sql: (p) => `SELECT make_event_months(${p.at}) AS made`,
 })
 
 export const dropMonths = statement('events.drop_months', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { at: timestamptz(), kept: int4() },
   out: { dropped: int4() },
   sql: (p) => `SELECT drop_event_months(${p.at}, ${p.kept}) AS dropped`,
@@ -17,7 +17,7 @@ export const dropMonths = statement('events.drop_months', {
 
 /** Some events of months that are over, in a table that is kept for others. */
 export const deleteOldEvents = statement('events.delete_old', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { at: timestamptz(), kept: int4(), limit: int4() },
   out: { id: text() },
   sql: (p) => `

@@ -5,7 +5,7 @@ import { int4, optional, statement, text } from '../../platform/database/stateme
 const due = `failed_at IS NULL AND run_at <= now() AND ${isFree('locked_until')}`
 
 export const selectQueue = statement('figures.queue', {
-  reason: 'not in Prisma',
+  reason: 'aggregate with a condition',
   in: {},
   out: { kind: text(), waiting: int4(), running: int4(), failed: int4(), oldestSeconds: int4() },
   sql: () => `
@@ -20,7 +20,7 @@ export const selectQueue = statement('figures.queue', {
 
 /** Certificates in service: those of suspended accounts are not renewed, and nobody is served with them. */
 export const selectCertificates = statement('figures.certificates', {
-  reason: 'not in Prisma',
+  reason: 'aggregate with a condition',
   in: {},
   out: { earliestSeconds: optional(int4()), failing: int4() },
   sql: () => `

@@ -3,7 +3,7 @@ import { statement, text } from '../../platform/database/statement.ts'
 
 /** Holds the account against other changes until the transaction ends; rows that refer to the account can be made. */
 export const lockAccount = statement('accounts.lock', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { id: text() },
   out: { id: text() },
   sql: (p) => `SELECT id FROM account WHERE id = ${p.id} FOR NO KEY UPDATE`,

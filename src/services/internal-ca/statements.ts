@@ -2,7 +2,7 @@
 import { statement, text } from '../../platform/database/statement.ts'
 
 export const lockInternalCa = statement('internalCa.lock', {
-  reason: 'not in Prisma',
+  reason: 'advisory lock',
   in: {},
   out: { locked: text() },
   sql: () => `SELECT pg_advisory_xact_lock(hashtextextended('internal_ca', 0))::text AS locked`,

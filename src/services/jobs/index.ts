@@ -3,17 +3,17 @@ import type { Static } from '@sinclair/typebox'
 import type { Job as JobRow } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/http/urls.ts'
-import type { Job } from '../../schemas/jobs.ts'
+import { Job } from '../../schemas/jobs.ts'
 import { createDeployment, type DeploymentView, withProject } from '../deployments/index.ts'
 import { copySource, requeueJob } from './statements.ts'
 
 export type FailedJob = Static<typeof Job>
 
-function viewJob({ id, kind, key, attempts, lastError, failedAt }: JobRow): FailedJob {
-  return { id: String(id), kind, key, attempts, lastError, failedAt: failedAt?.toISOString() ?? null }
-}
+const viewRow = viewOf(Job)
+const viewJob = (row: JobRow): FailedJob => viewRow(row, { id: String(row.id) })
 
 const isFailed = { failedAt: { not: null } }
 

@@ -1,9 +1,10 @@
 // SQL of failed jobs: to queue one again.
+import { columnsOf, inserted, selves } from '../../platform/database/columns.ts'
 import { int4, int8, statement, text } from '../../platform/database/statement.ts'
 
 /** A new job in place of the failed one, with all attempts before it; if one with its key waits already, that one is it. */
 export const requeueJob = statement('jobs.requeue', {
-  reason: 'not in Prisma',
+  reason: 'ON CONFLICT … WHERE',
   in: { id: int8() },
   out: { id: int8() },
   sql: (p) => `
@@ -14,18 +15,21 @@ export const requeueJob = statement('jobs.requeue', {
     RETURNING id`,
 })
 
+const source = columnsOf('DeploymentSource')
+const file = columnsOf('SourceFile')
+
 /** The files that one deployment was uploaded with, for another one. */
 export const copySource = statement('jobs.copySource', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: { from: text(), to: text() },
   out: { files: int4() },
   sql: (p) => `
     WITH source AS (
-      INSERT INTO deployment_source (deployment_id, account_id, project_id, prebuilt, missing, new_bytes, expires_at)
-      SELECT ${p.to}, account_id, project_id, prebuilt, missing, 0, NULL FROM deployment_source WHERE deployment_id = ${p.from}),
+      INSERT INTO deployment_source ${inserted(source, { ...selves(source), deploymentId: p.to, newBytes: '0', expiresAt: 'NULL' })}
+      FROM deployment_source WHERE deployment_id = ${p.from}),
     copied AS (
-      INSERT INTO source_file (deployment_id, path, account_id, project_id, sha256, size, mode, present)
-      SELECT ${p.to}, path, account_id, project_id, sha256, size, mode, present FROM source_file WHERE deployment_id = ${p.from}
+      INSERT INTO source_file ${inserted(file, { ...selves(file), deploymentId: p.to })}
+      FROM source_file WHERE deployment_id = ${p.from}
       RETURNING 1)
     SELECT count(*)::int AS files FROM copied`,
 })

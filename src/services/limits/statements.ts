@@ -72,7 +72,7 @@ export const holdOpen = statement('limits.hold', {
 
 /** What the other members hold of an account. */
 export const readElsewhere = statement('limits.elsewhere', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { accountId: text(), member: text() },
   out: { waits: int4(), streams: int4() },
   sql: (p) => `
@@ -82,7 +82,7 @@ export const readElsewhere = statement('limits.elsewhere', {
 
 /** Removes what is over: so many minutes, and what members that are gone held. */
 export const forgetPast = statement('limits.forget', {
-  reason: 'not in Prisma',
+  reason: 'several writes in one statement',
   in: { limit: int4() },
   out: { count: int4() },
   sql: (p) => `

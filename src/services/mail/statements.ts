@@ -3,7 +3,7 @@ import { int4, statement, text, textArray } from '../../platform/database/statem
 
 /** Holds people until the transaction ends, so that two events at once count what each gets one after the other. */
 export const lockRecipients = statement('mail.lock', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { ids: textArray() },
   out: { id: text() },
   sql: (p) => `SELECT id FROM users WHERE id = ANY(${p.ids}) ORDER BY id FOR NO KEY UPDATE`,
@@ -11,7 +11,7 @@ export const lockRecipients = statement('mail.lock', {
 
 /** The first failure of production since its last success, before the given event; no row where the last was a success. */
 export const firstFailure = statement('mail.firstFailure', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { accountId: text(), projectId: text(), before: text() },
   out: { id: text() },
   sql: (p) => {
@@ -26,7 +26,7 @@ export const firstFailure = statement('mail.firstFailure', {
 
 /** How many mails wait, counted up to 10,000. */
 export const countWaiting = statement('mail.waiting', {
-  reason: 'not in Prisma',
+  reason: 'literal for a partial index',
   in: {},
   out: { count: int4() },
   sql: () => `

@@ -3,8 +3,9 @@ import type { Static } from '@sinclair/typebox'
 import type { Node as NodeRow } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
-import type { Node as NodeSchema } from '../../schemas/nodes.ts'
+import { Node as NodeSchema } from '../../schemas/nodes.ts'
 import type { Load } from './load.ts'
 import { selectLost } from './statements.ts'
 
@@ -12,20 +13,13 @@ export type NodeView = Static<typeof NodeSchema>
 
 const dayMs = 24 * 60 * 60_000
 
+const viewRow = viewOf(NodeSchema)
+
 function view(row: NodeRow, lost: ReadonlySet<string>): NodeView {
-  const { id, name, roles, version, address, load, draining, startedAt, heartbeatAt } = row
-  const state = lost.has(id) ? 'LOST' : draining ? 'DRAINING' : 'ACTIVE'
-  return {
-    id,
-    name,
-    roles,
-    version,
-    address,
-    state,
-    load: load as Load,
-    startedAt: startedAt.toISOString(),
-    heartbeatAt: heartbeatAt.toISOString(),
-  }
+  return viewRow(row, {
+    load: row.load as Load,
+    state: lost.has(row.id) ? 'LOST' : row.draining ? 'DRAINING' : 'ACTIVE',
+  })
 }
 
 /** By the clock of the database, as heartbeats are written. */

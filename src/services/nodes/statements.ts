@@ -39,7 +39,7 @@ export const beatNode = statement('nodes.beat', {
 })
 
 export const selectLost = statement('nodes.lost', {
-  reason: 'not in Prisma',
+  reason: 'clock of the database',
   in: {},
   out: { id: text() },
   sql: () => `SELECT id FROM node WHERE heartbeat_at < now() - ${lostAfter}`,
@@ -47,7 +47,7 @@ export const selectLost = statement('nodes.lost', {
 
 /** How many nodes there are in each state. */
 export const countNodes = statement('nodes.count', {
-  reason: 'not in Prisma',
+  reason: 'aggregate with a condition',
   in: {},
   out: { active: int4(), draining: int4(), lost: int4() },
   sql: () => `

@@ -3,12 +3,13 @@ import type { Static } from '@sinclair/typebox'
 import type { OidcTrust, Project } from '../../generated/client.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import type { Reach } from '../../platform/http/checked-lookup.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import { type Claims, idOf, issuerRefusal, type ReadToken } from '../../platform/secrets/issuer-keys.ts'
-import type { ExchangedToken, OidcTrust as OidcTrustSchema, PutOidcTrust } from '../../schemas/oidc.ts'
+import { type ExchangedToken, OidcTrust as OidcTrustSchema, type PutOidcTrust } from '../../schemas/oidc.ts'
 import { append, eventOf } from '../events/index.ts'
 import { type Actor, allows } from '../identity/index.ts'
 import { findProject, findProjectToChange, viewProject, withKey } from '../projects/index.ts'
@@ -26,16 +27,8 @@ const naming = [
   ...['project_path', 'project_id', 'namespace_path', 'namespace_id'],
 ]
 
-function view(row: OidcTrust): OidcTrustView {
-  return {
-    issuer: row.issuer,
-    audience: row.audience,
-    claims: row.claims as Record<string, string>,
-    scopes: row.scopes as OidcTrustView['scopes'],
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-  }
-}
+const viewOfTrust = viewOf(OidcTrustSchema)
+const view = (row: OidcTrust): OidcTrustView => viewOfTrust(row, { claims: row.claims as OidcTrustView['claims'] })
 
 export type IssuerChecks = { production: boolean; reach: Pick<Reach, 'mayReach'> }
 

@@ -3,10 +3,15 @@ import type { Static } from '@sinclair/typebox'
 import type { Invitation, User } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
 import { newSecret } from '../../platform/secrets/secrets.ts'
-import type { CreateInvitation, Invitation as InvitationSchema, InvitationWithSecret } from '../../schemas/people.ts'
+import {
+  type CreateInvitation,
+  Invitation as InvitationSchema,
+  type InvitationWithSecret,
+} from '../../schemas/people.ts'
 import { countMembers } from '../accounts/index.ts'
 import { append, eventOf } from '../events/index.ts'
 import { type Actor, actorName, lockAccount } from '../identity/index.ts'
@@ -22,16 +27,10 @@ const lifeMs = 7 * 24 * 60 * 60_000
 
 export type InvitationView = Static<typeof InvitationSchema>
 
+const viewRow = viewOf(InvitationSchema)
+
 function viewInvitation(row: Invitation & { projects: string[] }): InvitationView {
-  return {
-    id: row.id,
-    email: row.email,
-    role: row.role as Role,
-    projects: row.projectIds.length > 0 ? row.projects : null,
-    invitedBy: row.invitedBy,
-    expiresAt: row.expiresAt.toISOString(),
-    createdAt: row.createdAt.toISOString(),
-  }
+  return viewRow(row, { projects: row.projectIds.length > 0 ? row.projects : null })
 }
 
 export const open = () => ({ acceptedAt: null, expiresAt: { gt: new Date() } })

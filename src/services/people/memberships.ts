@@ -2,9 +2,10 @@
 import type { Static } from '@sinclair/typebox'
 import type { Membership, User } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import type { Member } from '../../schemas/people.ts'
+import { Member } from '../../schemas/people.ts'
 import { append } from '../events/index.ts'
 import { lockAccount } from '../identity/index.ts'
 import { insertToken } from '../tokens/index.ts'
@@ -28,16 +29,11 @@ export async function withProjectNames<T extends { projectIds: string[] }>(
   }))
 }
 
+const viewRow = viewOf(Member)
+
 export function viewMember(row: MemberRow): MemberView {
-  return {
-    id: row.id,
-    userId: row.userId,
-    email: row.user.email,
-    name: row.user.name,
-    role: row.role as Role,
-    projects: row.projectIds.length > 0 ? row.projects : null,
-    createdAt: row.createdAt.toISOString(),
-  }
+  const { email, name } = row.user
+  return viewRow(row, { email, name, projects: row.projectIds.length > 0 ? row.projects : null })
 }
 
 /** A member of the account, by its id or that of the person. */

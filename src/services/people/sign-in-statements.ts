@@ -3,7 +3,7 @@ import { statement, text } from '../../platform/database/statement.ts'
 
 /** Whoever changes the ways in which a person signs in takes turns, so that one is left; until the transaction ends. */
 export const lockUser = statement('people.lock_user', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { id: text() },
   out: { id: text() },
   sql: (p) => `SELECT id FROM users WHERE id = ${p.id} FOR NO KEY UPDATE`,

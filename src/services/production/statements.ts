@@ -13,7 +13,7 @@ const isSwitched = (entry: string) => `NOT EXISTS (
 
 /** Names of the live edges that have not switched to what is production of the project. */
 export const selectWaitedFor = statement('production.waitedFor', {
-  reason: 'not in Prisma',
+  reason: 'join in one statement',
   in: { projectId: text() },
   out: { name: text() },
   sql: (p) => `

@@ -6,7 +6,7 @@ const maxHistoryLength = 1_000
 
 /** What a rollback goes to: the first deployment along the chain of entries that still exists and is not the present one. */
 export const selectBefore = statement('production.before', {
-  reason: 'not in Prisma',
+  reason: 'recursive query',
   in: { projectId: text() },
   out: { deploymentId: text(), beforeId: int8() },
   sql: (p) => `
@@ -23,7 +23,7 @@ export const selectBefore = statement('production.before', {
 
 /** Removes the oldest entries of a project. */
 export const trimHistory = statement('production.trim', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { projectId: text() },
   out: { id: int8() },
   sql: (p) => `

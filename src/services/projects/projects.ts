@@ -2,13 +2,20 @@
 import type { Static } from '@sinclair/typebox'
 import type { Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
+import { initialOf } from '../../platform/database/columns.ts'
 import { type Db, inTransaction, violation } from '../../platform/database/database.ts'
 import { containing, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import type { AddressRules } from '../../platform/git/repository-address.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import { newId } from '../../platform/ids.ts'
-import type { ChangeProject, CreateProject, ProjectQuery, Project as ProjectSchema } from '../../schemas/projects.ts'
+import {
+  type ChangeProject,
+  type CreateProject,
+  type ProjectQuery,
+  Project as ProjectSchema,
+} from '../../schemas/projects.ts'
 import { append, eventOf } from '../events/index.ts'
 import { type Actor, actorName, projectsOf } from '../identity/index.ts'
 import { endMootTakedowns, findNotice } from '../takedowns/index.ts'
@@ -16,42 +23,19 @@ import { writeCrons } from './crons.ts'
 import { isReserved, productionLabels } from './labels.ts'
 import { formerlyNamed, isProjectId, refuseTakenName, renaming, takenName, withKey } from './names.ts'
 import { type Hashed, previewChange } from './previews.ts'
-import {
-  changesBetween,
-  checkSettings,
-  columnsOf,
-  defaultSettings,
-  type SettingsRow,
-  usualBranch,
-  viewSettings,
-} from './settings.ts'
-import { claimLabel, listProjectRows, lockProject } from './statements.ts'
+import { changesBetween, checkSettings, initialColumns, storedSettings, viewSettings } from './settings.ts'
+import { claimLabel, listProjectRows, lockProject, type ProjectRow } from './statements.ts'
 
 export type ProjectView = Static<typeof ProjectSchema>
 
-type Shown = 'createdAt' | 'updatedAt' | 'pinnedDeploymentId' | 'defaultBranch'
+const viewRow = viewOf(ProjectSchema)
 
-export function viewProject(
-  urls: Urls,
-  row: SettingsRow &
-    Pick<Project, 'id' | 'name' | 'framework' | 'repo' | 'region' | 'label' | Shown> & {
-      formerNames: readonly string[]
-    },
-): ProjectView {
-  return {
-    id: row.id,
-    name: row.name,
-    framework: row.framework as ProjectView['framework'],
-    repo: row.repo,
-    region: row.region,
+export function viewProject(urls: Urls, row: ProjectRow): ProjectView {
+  return viewRow(row, {
     productionUrl: urls.deployment(row.label),
     settings: viewSettings(row),
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
     pinned: row.pinnedDeploymentId,
-    formerNames: [...row.formerNames],
-    defaultBranch: row.defaultBranch,
-  }
+  })
 }
 
 /** The project as it is read by itself, with the takedown of its production host, if one stands. */
@@ -136,6 +120,8 @@ function matching(search: string | undefined) {
   return search ? { OR: [{ name: containing(search) }, { repo: containing(search) }] } : {}
 }
 
+const initialProject = initialOf('Project')
+
 export async function createProject(
   db: Db,
   urls: Urls,
@@ -150,36 +136,25 @@ export async function createProject(
   if (actor.projectIds) throw new Fault('token_limited_to_projects')
   checkSettings(input, rules)
   const now = new Date()
-  const { crons = [], ...settings } = input.settings ?? {}
+  const { settings = {} } = input
   const row: Project = {
-    productionBranch: usualBranch,
-    defaultBranch: null,
-    ...columnsOf({ ...defaultSettings, ...settings, crons }),
-    previewPasswordHash: null,
-    previewVersion: 0,
-    ...previewChange(
-      { previewProtection: 'none', previewPasswordHash: null, previewVersion: 0 },
-      settings,
-      passwordHash,
-    ),
+    ...initialProject,
+    ...initialColumns,
+    ...storedSettings(settings),
+    ...previewChange(initialProject, settings, passwordHash),
     id: newId('prj'),
     accountId: actor.accountId,
     name: input.name,
-    formerNames: [],
     framework: input.framework ?? 'auto',
     repo: input.repo ?? '',
     region,
     label: input.name,
-    currentDeploymentId: null,
-    newestProductionId: null,
-    server: false,
-    pinnedDeploymentId: null,
     createdAt: now,
     updatedAt: now,
   }
   return inTransaction(db, async (db) => {
     await insertProject(db, urls, row)
-    await writeCrons(db, row.id, crons)
+    await writeCrons(db, row.id, settings.crons ?? [])
     const view = viewProject(urls, row)
     await append(db, [eventOf(actor, 'project.created', { subject: row.id, projectId: row.id, data: view })])
     return { ...view, takedown: await findNotice(db, row.id, urls.host(row.label)) }
@@ -227,7 +202,7 @@ export async function changeProject(
       data: {
         ...(await renaming(db, before, name)),
         ...fields,
-        ...columnsOf(settings),
+        ...storedSettings(settings),
         ...branchChange(before, input),
         ...previewChange(before, settings, passwordHash),
         updatedAt: new Date(),

@@ -2,6 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { Project, RepositoryAccess } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import type { RepositoryAccess as OpenAccess } from '../../platform/git/git-remote.ts'
@@ -10,7 +11,7 @@ import { originOf, overSsh, type RepositoryAddress } from '../../platform/git/re
 import { isHostKey, knownHostKeys, newDeployKey } from '../../platform/git/ssh-keys.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
-import type { RepositoryAccess as AccessSchema, PutRepositoryAccess } from '../../schemas/repository-access.ts'
+import { RepositoryAccess as AccessSchema, type PutRepositoryAccess } from '../../schemas/repository-access.ts'
 import { append, eventOf } from '../events/index.ts'
 import type { Actor } from '../identity/index.ts'
 import { findProject, findProjectToChange, viewProject } from './projects.ts'
@@ -21,19 +22,12 @@ type Put = Static<typeof PutRepositoryAccess>
 const hostKeysOf = ({ kind, origin, hostKeys }: RepositoryAccess) =>
   hostKeys.length > 0 || kind === 'token' ? hostKeys : knownHostKeys(origin)
 
+const viewRow = viewOf(AccessSchema)
+
 function view(row: RepositoryAccess): AccessView {
   const hostKeys = hostKeysOf(row)
   const from = row.hostKeysSeen ? 'first_use' : row.hostKeys.length > 0 ? 'given' : 'built_in'
-  return {
-    kind: row.kind as AccessView['kind'],
-    host: row.origin,
-    username: row.username,
-    publicKey: row.publicKey,
-    hostKeys,
-    hostKeysFrom: hostKeys.length > 0 ? from : null,
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-  }
+  return viewRow(row, { host: row.origin, hostKeys, hostKeysFrom: hostKeys.length > 0 ? from : null })
 }
 
 async function readAccess(db: Db, project: Project): Promise<RepositoryAccess> {

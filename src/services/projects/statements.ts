@@ -1,5 +1,6 @@
 // Projects in SQL.
-import { boolean, int4, optional, statement, text, textArray, timestamptz } from '../../platform/database/statement.ts'
+import { columnsOf, omit, selected } from '../../platform/database/columns.ts'
+import { int4, optional, statement, text, textArray, type ValuesOf } from '../../platform/database/statement.ts'
 
 /** Parameters of `isOwned`, for the statement that it is part of; an `Actor` has both. */
 export const ownerIn = { accountId: text(), projectIds: optional(textArray()) }
@@ -11,12 +12,24 @@ export function isOwned(p: { [K in keyof typeof ownerIn]: string }, account: str
 
 /** Locks the project of the actor, by name or id, until the transaction ends. */
 export const lockProject = statement('projects.lock', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { ...ownerIn, key: text() },
   out: { id: text() },
   sql: (p) => `
     SELECT id FROM project WHERE ${isOwned(p, 'account_id', 'id')} AND (id = ${p.key} OR name = ${p.key}) FOR UPDATE`,
 })
+
+const listed = omit(columnsOf('Project'), [
+  'accountId',
+  'previewPasswordHash',
+  'previewVersion',
+  'currentDeploymentId',
+  'newestProductionId',
+  'server',
+])
+
+/** What is shown of a project. */
+export type ProjectRow = ValuesOf<typeof listed>
 
 /**
  * A page of all projects of an account, by name. Filters are left to Prisma: a parameter that may be null makes
@@ -25,54 +38,16 @@ export const lockProject = statement('projects.lock', {
 export const listProjectRows = statement('projects.list', {
   reason: 'hot read',
   in: { accountId: text(), after: optional(text()), limit: int4() },
-  out: {
-    id: text(),
-    name: text(),
-    formerNames: textArray(),
-    framework: text(),
-    repo: text(),
-    region: text(),
-    label: text(),
-    productionBranch: text(),
-    followsDefaultBranch: boolean(),
-    defaultBranch: optional(text()),
-    rootDirectory: optional(text()),
-    installCommand: optional(text()),
-    buildCommand: optional(text()),
-    outputDirectory: optional(text()),
-    spaFallback: boolean(),
-    spaNever: boolean(),
-    cleanUrls: boolean(),
-    publishAnyway: boolean(),
-    autoDeploy: boolean(),
-    hsts: boolean(),
-    buildNetwork: text(),
-    serverNetwork: text(),
-    instances: int4(),
-    previewProtection: text(),
-    skewProtection: boolean(),
-    watchPaths: textArray(),
-    crons: textArray(),
-    createdAt: timestamptz(),
-    updatedAt: timestamptz(),
-    pinnedDeploymentId: optional(text()),
-  },
+  out: listed,
   sql: (p) => `
-    SELECT id, name, former_names AS "formerNames", framework, repo, region, label, production_branch AS "productionBranch",
-      follows_default_branch AS "followsDefaultBranch", default_branch AS "defaultBranch",
-      root_directory AS "rootDirectory", install_command AS "installCommand", build_command AS "buildCommand",
-      output_directory AS "outputDirectory", spa_fallback AS "spaFallback", spa_never AS "spaNever",
-      clean_urls AS "cleanUrls", publish_anyway AS "publishAnyway", auto_deploy AS "autoDeploy", hsts, build_network AS "buildNetwork", server_network AS "serverNetwork", instances,
-      preview_protection AS "previewProtection", skew_protection AS "skewProtection",
-      watch_paths AS "watchPaths", crons,
-      created_at AS "createdAt", updated_at AS "updatedAt", pinned_deployment_id AS "pinnedDeploymentId"
+    SELECT ${selected(listed, 'project')}
     FROM project WHERE account_id = ${p.accountId} AND name > COALESCE(${p.after}, '')
     ORDER BY name LIMIT ${p.limit}`,
 })
 
 /** Takes a label for an account; no row comes back if it is held for another one, or was ever a deployment's. */
 export const claimLabel = statement('projects.claimLabel', {
-  reason: 'not in Prisma',
+  reason: 'ON CONFLICT … WHERE',
   in: { label: text(), accountId: text(), projectName: text() },
   out: { name: text() },
   // Of two accounts that ask at once, the second waits for the first here. The update changes nothing.
@@ -93,7 +68,7 @@ export const readBranchLabel = statement('projects.branchLabel', {
 
 /** Takes a label for a branch; no row comes back if it was given to anything but a branch of this name of the account. */
 export const claimBranchLabel = statement('projects.claimBranchLabel', {
-  reason: 'not in Prisma',
+  reason: 'ON CONFLICT … WHERE',
   in: { label: text(), accountId: text(), ref: text() },
   out: { name: text() },
   // Of two that ask at once, the second waits for the first here. The update changes nothing.
@@ -106,7 +81,7 @@ export const claimBranchLabel = statement('projects.claimBranchLabel', {
 
 /** How many labels are held for an account without a project, counted up to a bound. */
 export const countIdleLabels = statement('projects.countIdleLabels', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { accountId: text(), most: int4() },
   out: { idle: int4() },
   sql: (p) => `

@@ -3,25 +3,21 @@ import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Variable } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
-import type { PutVariable, Variable as VariableSchema, VariableValues } from '../../schemas/projects.ts'
+import { type PutVariable, Variable as VariableSchema, type VariableValues } from '../../schemas/projects.ts'
 import type { Actor } from '../identity/index.ts'
 import { checkQuota } from '../quotas/index.ts'
 import { findProject, findProjectToChange } from './projects.ts'
 
 export type VariableView = Static<typeof VariableSchema>
 
+const viewRow = viewOf(VariableSchema)
+
 function view(vault: Vault, row: Variable): VariableView {
-  const { projectId, key, readable } = row
-  return {
-    key,
-    target: row.target as VariableView['target'],
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-    readable,
-    value: readable ? vault.open(row.sealed, placeOf.variable(projectId, key)).toString() : null,
-  }
+  const { projectId, key, readable, sealed } = row
+  return viewRow(row, { value: readable ? vault.open(sealed, placeOf.variable(projectId, key)).toString() : null })
 }
 
 /** By key, and for each of its targets. */

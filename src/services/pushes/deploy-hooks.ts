@@ -4,15 +4,16 @@ import type { Static } from '@sinclair/typebox'
 import type { DeployHook, Project } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { isRefName } from '../../platform/git/repositories.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
-import type {
-  CreateDeployHook,
-  DeployHookResult,
+import {
+  type CreateDeployHook,
+  type DeployHookResult,
   DeployHook as DeployHookSchema,
-  DeployHookWithUrl,
+  type DeployHookWithUrl,
 } from '../../schemas/deploy-hooks.ts'
 import { createDeployment, type PlanOptions, planDeployment } from '../deployments/index.ts'
 import type { Actor } from '../identity/index.ts'
@@ -24,9 +25,8 @@ import { lockDeployHooks, shareProject } from './statements.ts'
 
 export type DeployHookView = Static<typeof DeployHookSchema>
 
-function view({ id, name, ref, createdAt, lastUsedAt }: DeployHook): DeployHookView {
-  return { id, name, ref, createdAt: createdAt.toISOString(), lastUsedAt: lastUsedAt?.toISOString() ?? null }
-}
+const viewRow = viewOf(DeployHookSchema)
+const view = (row: DeployHook): DeployHookView => viewRow(row)
 
 /** Its use is no change. */
 export function deployHookVersion({ lastUsedAt: _use, ...version }: DeployHookView): unknown {

@@ -4,9 +4,10 @@ import type { PullRequest } from '../../generated/client.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/http/urls.ts'
-import type { PullRequest as PullRequestSchema } from '../../schemas/pull-requests.ts'
+import { PullRequest as PullRequestSchema } from '../../schemas/pull-requests.ts'
 import { createDeployment, supersede } from '../deployments/index.ts'
 import { append, eventOf } from '../events/index.ts'
 import { type Actor, actorName } from '../identity/index.ts'
@@ -18,24 +19,18 @@ export type PullRequestView = Static<typeof PullRequestSchema>
 export const isApproved = ({ commit, approvedCommit }: Pick<PullRequest, 'commit' | 'approvedCommit'>): boolean =>
   commit === approvedCommit
 
+const viewRow = viewOf(PullRequestSchema)
+
 function view(project: string, row: PullRequest): PullRequestView {
   const approved = isApproved(row)
-  return {
-    number: row.number,
+  return viewRow(row, {
     project,
-    title: row.title,
-    branch: row.branch,
-    fromFork: row.fromFork,
-    state: row.state as PullRequestView['state'],
     commit: row.commit.slice(0, 7),
     commitSha: row.commit,
     approval: row.fromFork ? (approved ? 'approved' : 'needed') : 'not_needed',
     approvedBy: row.fromFork && approved ? row.approvedBy : null,
     deployment: row.deploymentId,
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-    closedAt: row.closedAt?.toISOString() ?? null,
-  }
+  })
 }
 
 const maxNumber = 2 ** 31 - 1

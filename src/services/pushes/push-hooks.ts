@@ -3,13 +3,14 @@ import { randomInt } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Project, PushHook } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
-import type {
+import {
   PushHook as PushHookSchema,
-  PutCommitStatusTarget,
-  PushHookWithSecret as WithSecretSchema,
+  type PutCommitStatusTarget,
+  type PushHookWithSecret as WithSecretSchema,
 } from '../../schemas/push-hooks.ts'
 import { append, eventOf } from '../events/index.ts'
 import type { Actor } from '../identity/index.ts'
@@ -29,10 +30,11 @@ export function newHookSecret(prefix: 'brh' | 'brd' = 'brh'): string {
   return `${prefix}_${Array.from({ length: 40 }, () => base62[randomInt(62)]).join('')}`
 }
 
+const viewRow = viewOf(PushHookSchema)
+
 function view(urls: Urls, row: PushHook): PushHookView {
-  return {
+  return viewRow(row, {
     url: urls.push(row.projectId),
-    lastPushAt: row.lastPushAt?.toISOString() ?? null,
     commitStatus: row.statusProvider
       ? {
           provider: row.statusProvider as Provider,
@@ -41,10 +43,7 @@ function view(urls: Urls, row: PushHook): PushHookView {
           error: row.statusError,
         }
       : null,
-    lastSkip: row.lastSkip as PushHookView['lastSkip'],
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-  }
+  })
 }
 
 async function readHook(db: Db, project: Project): Promise<PushHook> {

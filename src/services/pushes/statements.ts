@@ -6,7 +6,7 @@ import { boolean, bytea, int4, optional, statement, text } from '../../platform/
  * by two more, and the time of a refusal would tell which projects have a hook.
  */
 export const readHookSecrets = statement('pushes.secrets', {
-  reason: 'not in Prisma',
+  reason: 'join in one statement',
   in: { projectId: text() },
   out: { accountId: text(), suspended: boolean(), secret: bytea(), oldSecret: optional(bytea()) },
   sql: (p) => `
@@ -18,7 +18,7 @@ export const readHookSecrets = statement('pushes.secrets', {
 
 /** Keeps the project from being deleted or changed by its owner until the transaction ends; pushes share it. */
 export const shareProject = statement('pushes.shareProject', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { projectId: text() },
   out: { id: text() },
   sql: (p) => `SELECT id FROM project WHERE id = ${p.projectId} FOR KEY SHARE`,
@@ -26,7 +26,7 @@ export const shareProject = statement('pushes.shareProject', {
 
 /** Locks the deploy hooks of a project until the transaction ends, so that those who call them take turns. */
 export const lockDeployHooks = statement('pushes.lockDeployHooks', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { projectId: text() },
   out: { id: text() },
   sql: (p) => `SELECT id FROM deploy_hook WHERE project_id = ${p.projectId} ORDER BY id FOR NO KEY UPDATE`,
@@ -34,7 +34,7 @@ export const lockDeployHooks = statement('pushes.lockDeployHooks', {
 
 /** Locks a pull request until the transaction ends. */
 export const lockPullRequest = statement('pushes.lockPullRequest', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { projectId: text(), number: int4() },
   out: { number: int4() },
   sql: (p) => `
@@ -43,7 +43,7 @@ export const lockPullRequest = statement('pushes.lockPullRequest', {
 
 /** Locks the hook until the transaction ends. */
 export const lockHook = statement('pushes.lockHook', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { projectId: text() },
   out: { projectId: text() },
   sql: (p) => `SELECT project_id AS "projectId" FROM push_hook WHERE project_id = ${p.projectId} FOR UPDATE`,

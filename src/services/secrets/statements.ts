@@ -5,7 +5,7 @@ import { placeOf } from '../../platform/secrets/secrets.ts'
 
 /** One process at a time decides which keys are known; held until the transaction ends. */
 export const lockSealingKeys = statement('secrets.lock', {
-  reason: 'not in Prisma',
+  reason: 'advisory lock',
   in: {},
   out: { locked: text() },
   sql: () => `SELECT pg_advisory_xact_lock(hashtextextended('sealing_key', 0))::text AS locked`,
@@ -38,7 +38,7 @@ function sealedColumn({ table, column, keys: [first, ...others], place }: Source
     place,
     /** The next values that are not sealed with the present key, or not in the present form. */
     readStale: statement(`secrets.stale.${name}`, {
-      reason: 'not in Prisma',
+      reason: 'comparison of rows',
       in: { header: bytea(), afterFirst: text(), afterSecond: text(), afterThird: text(), limit: int4() },
       out: { first: text(), second: text(), third: text(), sealed: bytea() },
       sql: (p) => `
@@ -49,7 +49,7 @@ function sealedColumn({ table, column, keys: [first, ...others], place }: Source
     }),
     /** Replaces values that are still what they were when they were read. What somebody else has locked is left out. */
     replace: statement(`secrets.replace.${name}`, {
-      reason: 'not in Prisma',
+      reason: 'SKIP LOCKED',
       in: { first: textArray(), second: textArray(), third: textArray(), before: byteaArray(), sealed: byteaArray() },
       out: { first: text() },
       sql: (p) => `
@@ -62,7 +62,7 @@ function sealedColumn({ table, column, keys: [first, ...others], place }: Source
     }),
     /** How many values there are by what they begin with, which names their key. */
     countByHeader: statement(`secrets.count.${name}`, {
-      reason: 'not in Prisma',
+      reason: 'expression of columns',
       in: { length: int4() },
       out: { header: bytea(), count: int8() },
       sql: (p) => `

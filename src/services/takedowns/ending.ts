@@ -2,23 +2,16 @@
 import type { Static } from '@sinclair/typebox'
 import type { Prisma, Takedown } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import type { Urls } from '../../platform/http/urls.ts'
-import type { Takedown as TakedownSchema } from '../../schemas/takedowns.ts'
+import { Takedown as TakedownSchema } from '../../schemas/takedowns.ts'
 import { append, type EventType } from '../events/index.ts'
 
 export type TakedownView = Static<typeof TakedownSchema>
 
-export function viewTakedown(row: Takedown): TakedownView {
-  return {
-    id: row.id,
-    host: row.host,
-    project: row.projectId,
-    hosts: row.hosts,
-    reason: row.reason,
-    createdAt: row.createdAt.toISOString(),
-    endedAt: row.endedAt?.toISOString() ?? null,
-  }
-}
+const viewRow = viewOf(TakedownSchema)
+
+export const viewTakedown = (row: Takedown): TakedownView => viewRow(row, { project: row.projectId })
 
 /** The event in the owner's log: it tells the owner's webhooks, and every edge. */
 export async function tellOwner(db: Db, type: EventType, row: Takedown, by: string): Promise<void> {

@@ -1,19 +1,16 @@
 // Tickets in SQL.
+import { columnsOf, inserted } from '../../platform/database/columns.ts'
 import { byOrder, facetedPage, pageIn } from '../../platform/database/facet-statements.ts'
 import type { Order } from '../../platform/database/page.ts'
-import { optional, statement, text, textArray, timestamptz } from '../../platform/database/statement.ts'
+import { optional, statement, text, textArray } from '../../platform/database/statement.ts'
 import { eventIn, insertEvent } from '../events/index.ts'
+
+const ticket = columnsOf('Ticket')
 
 export const createTicketRows = statement('tickets.create', {
   reason: 'change with its event and job',
   in: {
-    id: text(),
-    accountId: text(),
-    subject: text(),
-    status: text(),
-    priority: text(),
-    related: optional(text()),
-    now: timestamptz(),
+    ...ticket,
     messageId: text(),
     message: text(),
     ...eventIn,
@@ -21,19 +18,18 @@ export const createTicketRows = statement('tickets.create', {
   out: { id: text() },
   sql: (p) => `
     WITH made AS (
-      INSERT INTO ticket (id, account_id, subject, status, priority, related, created_at, updated_at)
-      VALUES (${p.id}, ${p.accountId}, ${p.subject}, ${p.status}, ${p.priority}, ${p.related}, ${p.now}, ${p.now})
+      INSERT INTO ticket ${inserted(ticket, p)}
       RETURNING id),
     said AS (
       INSERT INTO ticket_message (id, ticket_id, author, message, created_at)
-      SELECT ${p.messageId}, made.id, 'customer', ${p.message}, ${p.now} FROM made),
+      SELECT ${p.messageId}, made.id, 'customer', ${p.message}, ${p.createdAt} FROM made),
     logged AS (${insertEvent(p, 'made')})
     SELECT id FROM made`,
 })
 
 /** Holds the ticket against other changes until the transaction ends. */
 export const lockTicket = statement('tickets.lock', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { id: text() },
   out: { id: text() },
   sql: (p) => `SELECT id FROM ticket WHERE id = ${p.id} FOR UPDATE`,
@@ -45,7 +41,7 @@ const filteredIn = { statuses: textArray(), priorities: textArray(), ...pageIn }
 export const ticketPage = {
   account: byOrder((order) =>
     statement(`tickets.page.account.${order}`, {
-      reason: 'not in Prisma',
+      reason: 'lateral join',
       in: { accountIds: textArray(), ...filteredIn },
       out: { id: text() },
       sql: (p) =>
@@ -54,7 +50,7 @@ export const ticketPage = {
   ),
   all: byOrder((order) =>
     statement(`tickets.page.all.${order}`, {
-      reason: 'not in Prisma',
+      reason: 'lateral join',
       in: filteredIn,
       out: { id: text() },
       sql: (p) => facetedPage('ticket', order, { status: p.statuses, priority: p.priorities }, p),
@@ -89,7 +85,7 @@ const searchIn = { accountId: optional(text()), search: text(), ...filteredIn }
 export const ticketSearch = {
   account: byOrder((order) =>
     statement(`tickets.search.account.${order}`, {
-      reason: 'not in Prisma',
+      reason: 'full-text search',
       in: searchIn,
       out: { id: text() },
       sql: (p) => searchSql(`t.account_id = ${p.accountId}`, order, p),
@@ -97,7 +93,7 @@ export const ticketSearch = {
   ),
   all: byOrder((order) =>
     statement(`tickets.search.all.${order}`, {
-      reason: 'not in Prisma',
+      reason: 'full-text search',
       in: searchIn,
       out: { id: text() },
       sql: (p) => searchSql('true', order, p),

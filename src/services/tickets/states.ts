@@ -1,5 +1,7 @@
 // The state machine of tickets: the table, and the one guarded statement that moves a ticket along it.
+import { isDeepStrictEqual } from 'node:util'
 import type { Static } from '@sinclair/typebox'
+import type { Ticket } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
@@ -63,15 +65,12 @@ async function findToChange(db: Db, caller: Caller<unknown>, id: string): Promis
   return findTicket(db, caller, id)
 }
 
-/** Writes the row as `after` has it if the status is still that of `before`, and the event of a changed status. */
-async function move(db: Db, caller: Caller<unknown>, before: TicketRow, after: TicketRow): Promise<void> {
-  const { status, priority, updatedAt } = after
-  const moved = await db.ticket.updateMany({
-    where: { id: before.id, status: before.status },
-    data: { status, priority, updatedAt },
-  })
+/** Writes the change if the status is still that of `before`, and the event of a changed status. */
+async function move(db: Db, caller: Caller<unknown>, before: TicketRow, change: Partial<Ticket>): Promise<void> {
+  const moved = await db.ticket.updateMany({ where: { id: before.id, status: before.status }, data: change })
   if (moved.count === 0) throw new Fault('invalid_transition', `The ticket is no longer ${before.status}.`)
-  if (status !== before.status) await append(db, [eventOn(after, caller, 'ticket.status_changed')])
+  const after = { ...before, ...change }
+  if (after.status !== before.status) await append(db, [eventOn(after, caller, 'ticket.status_changed')])
 }
 
 function refuseClosed(row: TicketRow): void {
@@ -85,23 +84,23 @@ export async function changeTicket<View>(
   id: string,
   { input, precondition }: { input: Static<typeof ChangeTicketAsSupport>; precondition: (view: View) => void },
 ): Promise<View> {
-  const { status, priority } = input
   return inTransaction(db, async (db) => {
     const before = await findToChange(db, caller, id)
     precondition(caller.view(before))
-    const wanted = { status: status ?? before.status, priority: priority ?? before.priority }
+    const wanted = { ...before, ...input }
     // A change that was made already may be sent again, by who has not got its answer.
-    if (wanted.status === before.status && wanted.priority === before.priority) return caller.view(before)
+    if (isDeepStrictEqual(wanted, before)) return caller.view(before)
     refuseClosed(before)
     const allowed = transitions.some(
-      (step) => step.by === caller.side && step.when === 'sets it' && step.from === before.status && step.to === status,
+      (step) =>
+        step.by === caller.side && step.when === 'sets it' && step.from === before.status && step.to === wanted.status,
     )
     if (wanted.status !== before.status && !allowed) {
-      throw new Fault('invalid_transition', `The ticket is ${before.status} and cannot become ${status}.`)
+      throw new Fault('invalid_transition', `The ticket is ${before.status} and cannot become ${wanted.status}.`)
     }
-    const after = { ...before, ...wanted, updatedAt: new Date() }
-    await move(db, caller, before, after)
-    return caller.view(after)
+    const change = { ...input, updatedAt: new Date() }
+    await move(db, caller, before, change)
+    return caller.view({ ...before, ...change })
   })
 }
 
@@ -121,10 +120,10 @@ export async function replyToTicket(
     const now = new Date()
     const said = { id: newId('msg'), ticketId: id, author: caller.side, message, createdAt: now }
     await db.ticketMessage.create({ data: said })
-    const after = { ...before, status: step?.to ?? before.status, updatedAt: now }
+    const change = { status: step?.to ?? before.status, updatedAt: now }
     // The text stays out of the log, which is kept for ever and sent to webhooks.
-    await append(db, [eventOn(after, caller, 'ticket.replied')])
-    await move(db, caller, before, after)
+    await append(db, [eventOn({ ...before, ...change }, caller, 'ticket.replied')])
+    await move(db, caller, before, change)
     return viewMessage(said)
   })
 }

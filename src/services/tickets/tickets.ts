@@ -2,17 +2,19 @@
 import { domainToASCII } from 'node:url'
 import type { Static } from '@sinclair/typebox'
 import type { Account, Ticket, TicketMessage } from '../../generated/client.ts'
+import { initialOf } from '../../platform/database/columns.ts'
 import type { Db } from '../../platform/database/database.ts'
 import { pageBounds } from '../../platform/database/facet-statements.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { newId, timeOf } from '../../platform/ids.ts'
 import type { OperatorTicket } from '../../schemas/operator.ts'
 import {
   type CreateTicket,
-  type TicketMessage as MessageSchema,
+  TicketMessage as MessageSchema,
   type TicketQuery,
-  type Ticket as TicketSchema,
+  Ticket as TicketSchema,
   ticketPriorities,
   ticketStatuses,
 } from '../../schemas/tickets.ts'
@@ -41,25 +43,13 @@ export const asSupport = (actor: Actor): Caller<OperatorTicketView> => ({
   view: (row) => ({ ...viewTicket(row), account: { id: row.accountId, name: row.account.name } }),
 })
 
+const viewOfTicket = viewOf(TicketSchema)
+const viewOfMessage = viewOf(MessageSchema)
 const withAccount = { account: { select: { name: true } } }
 const seenFrom = ({ side, actor }: Caller<unknown>) => (side === 'support' ? {} : { accountId: actor.accountId })
 
-export function viewTicket(row: Omit<Ticket, 'accountId'>): TicketView {
-  return {
-    id: row.id,
-    subject: row.subject,
-    status: row.status as TicketView['status'],
-    priority: row.priority as TicketView['priority'],
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-    related: row.related,
-  }
-}
-
-export function viewMessage(row: Omit<TicketMessage, 'ticketId'>): MessageView {
-  const { id, author, message, createdAt } = row
-  return { id, author: author as Side, message, createdAt: createdAt.toISOString() }
-}
+export const viewTicket = (row: Ticket): TicketView => viewOfTicket(row)
+export const viewMessage = (row: TicketMessage): MessageView => viewOfMessage(row)
 
 export async function findTicket(db: Db, caller: Caller<unknown>, id: string): Promise<TicketRow> {
   const row = await db.ticket.findFirst({ where: { id, ...seenFrom(caller) }, include: withAccount })
@@ -140,11 +130,15 @@ export async function checkRelated(db: Db, { accountId }: Actor, related: string
   throw invalidField('#/related', 'not_found', 'must be a deployment or domain of the account, or a request id')
 }
 
+const initialTicket = initialOf('Ticket')
+
 export async function createTicket(db: Db, actor: Actor, input: Static<typeof CreateTicket>): Promise<TicketView> {
   const id = newId('tkt')
   const now = timeOf(id)
   const row = {
+    ...initialTicket,
     id,
+    accountId: actor.accountId,
     subject: input.subject,
     status: 'OPEN',
     priority: input.priority ?? 'normal',
@@ -155,8 +149,6 @@ export async function createTicket(db: Db, actor: Actor, input: Static<typeof Cr
   const view = viewTicket(row)
   await createTicketRows(db, {
     ...row,
-    accountId: actor.accountId,
-    now,
     messageId: newId('msg'),
     message: input.message,
     ...eventValues(eventOf(actor, 'ticket.created', { subject: row.id, projectId: null, data: view })),

@@ -1,9 +1,9 @@
 // Tokens in SQL.
+import { columnsOf, pick, selected } from '../../platform/database/columns.ts'
 import {
   boolean,
   int4,
   int8,
-  jsonb,
   optional,
   statement,
   text,
@@ -12,11 +12,13 @@ import {
 } from '../../platform/database/statement.ts'
 import type { Scope, ZonePart } from '../identity/index.ts'
 
-const zonePartsOut = optional(jsonb<readonly ZonePart[]>())
+const token = columnsOf<'Token', { scopes: readonly Scope[]; zoneParts: readonly ZonePart[] | null }>('Token')
+const rights = pick(token, ['id', 'scopes', 'projectIds', 'zoneParts'])
+const accepted = pick(token, ['accountId', 'expiresAt', 'revokedAt'])
 
 /** The token and all tokens that it descends from. */
 export const selectAncestors = statement('tokens.ancestors', {
-  reason: 'not in Prisma',
+  reason: 'recursive query',
   in: { id: text() },
   out: { id: text() },
   sql: (p) => `
@@ -28,7 +30,7 @@ export const selectAncestors = statement('tokens.ancestors', {
 
 /** All live tokens that descend from one, by any number of steps: each behind its parent. */
 export const selectDescendants = statement('tokens.descendants', {
-  reason: 'not in Prisma',
+  reason: 'recursive query',
   in: { id: text() },
   out: { id: text() },
   sql: (p) => `
@@ -53,18 +55,18 @@ const line = (p: { id: string; later?: string }) => `
 
 /** The live tokens that would end if a token were revoked, and with which rights. */
 export const selectLine = statement('tokens.line', {
-  reason: 'not in Prisma',
+  reason: 'recursive query',
   in: { id: text() },
-  out: { id: text(), scopes: textArray<Scope>(), projectIds: textArray(), zoneParts: zonePartsOut },
+  out: rights,
   sql: (p) => `
     WITH RECURSIVE ${line(p)}
-    SELECT t.id, t.scopes, t.project_ids AS "projectIds", t.zone_parts AS "zoneParts" FROM token t JOIN line USING (id)
+    SELECT ${selected(rights, 't')} FROM token t JOIN line USING (id)
     WHERE t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())`,
 })
 
 /** Revokes the tokens of a line; the named one only if `itself`. */
 export const revokeLine = statement('tokens.revokeLine', {
-  reason: 'not in Prisma',
+  reason: 'recursive query',
   in: { id: text(), later: boolean(), itself: boolean(), now: timestamptz() },
   out: { id: text() },
   sql: (p) => `
@@ -78,7 +80,7 @@ export const revokeLine = statement('tokens.revokeLine', {
  * token replaced, or by the person, if given.
  */
 export const withdrawInvitations = statement('tokens.withdrawInvitations', {
-  reason: 'not in Prisma',
+  reason: 'recursive query',
   in: { id: text(), userId: optional(text()), roles: textArray() },
   out: { id: text() },
   sql: (p) => `
@@ -92,7 +94,7 @@ export const withdrawInvitations = statement('tokens.withdrawInvitations', {
 
 /** Sets when tokens were last used, `times` in the order of `ids`; never moves a time back. */
 export const updateLastUses = statement('tokens.last_uses', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { ids: textArray(), times: textArray() },
   out: { id: text() },
   sql: (p) => `
@@ -106,11 +108,11 @@ export const updateLastUses = statement('tokens.last_uses', {
  * text to prepare for every number of open streams.
  */
 export const selectLiveTokens = statement('tokens.live', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { ids: textArray() },
-  out: { id: text(), scopes: textArray<Scope>(), projectIds: textArray(), zoneParts: zonePartsOut },
+  out: rights,
   sql: (p) => `
-    SELECT t.id, t.scopes, t.project_ids AS "projectIds", t.zone_parts AS "zoneParts"
+    SELECT ${selected(rights, 't')}
     FROM token t JOIN account a ON a.id = t.account_id
     WHERE t.id = ANY(${p.ids}) AND a.suspended_at IS NULL
       AND (t.revoked_at IS NULL OR t.revoked_at > now()) AND (t.expires_at IS NULL OR t.expires_at > now())`,
@@ -118,23 +120,18 @@ export const selectLiveTokens = statement('tokens.live', {
 
 /** The tokens of the hashes, in base64. One parameter for any number of them, as above. */
 export const selectTokens = statement('tokens.by_hash', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { hashes: textArray() },
   out: {
     hash: text(),
-    id: text(),
-    accountId: text(),
-    scopes: textArray<Scope>(),
-    projectIds: textArray(),
-    zoneParts: zonePartsOut,
-    expiresAt: optional(timestamptz()),
-    revokedAt: optional(timestamptz()),
+    ...rights,
+    ...accepted,
     suspendedAt: optional(timestamptz()),
     userId: optional(text()),
   },
   sql: (p) => `
-    SELECT encode(t.hash, 'base64') AS hash, t.id, t.account_id AS "accountId", t.scopes, t.project_ids AS "projectIds",
-      t.zone_parts AS "zoneParts", t.expires_at AS "expiresAt", t.revoked_at AS "revokedAt", a.suspended_at AS "suspendedAt",
+    SELECT encode(t.hash, 'base64') AS hash, ${selected({ ...rights, ...accepted }, 't')},
+      a.suspended_at AS "suspendedAt",
       CASE WHEN t.session_id IS NOT NULL THEN t.user_id END AS "userId"
     FROM token t JOIN account a ON a.id = t.account_id
     WHERE t.hash = ANY(ARRAY(SELECT decode(h, 'base64') FROM unnest(${p.hashes}) AS h))`,
@@ -145,7 +142,7 @@ export const selectTokens = statement('tokens.by_hash', {
  * those. A chain goes from its end, batch by batch.
  */
 export const deleteEndedTokens = statement('tokens.forget', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { before: timestamptz(), limit: int4() },
   out: { id: text() },
   sql: (p) => `
@@ -163,7 +160,7 @@ export const deleteEndedTokens = statement('tokens.forget', {
  * told. Returns the quota if more than that have to stay.
  */
 export const forgetRevoked = statement('tokens.forgetRevoked', {
-  reason: 'not in Prisma',
+  reason: 'several writes in one statement',
   in: { accountId: text() },
   out: { max: int8() },
   sql: (p) => `

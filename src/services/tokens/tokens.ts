@@ -4,11 +4,16 @@ import type { Prisma, Token } from '../../generated/client.ts'
 import { inBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound, together } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { hashToken, newToken } from '../../platform/secrets/secrets.ts'
-import type { CreateToken, Token as TokenSchema, TokenWithSecret as WithSecretSchema } from '../../schemas/tokens.ts'
+import {
+  type CreateToken,
+  Token as TokenSchema,
+  type TokenWithSecret as WithSecretSchema,
+} from '../../schemas/tokens.ts'
 import { append, eventOf } from '../events/index.ts'
 import { type Actor, isCovered, rightsOf, type Scope, type ZoneParts } from '../identity/index.ts'
 import { quotaFault } from '../quotas/index.ts'
@@ -34,24 +39,16 @@ export async function withNames(db: Db, tokens: Token[]): Promise<TokenRow[]> {
   })
 }
 
+const viewRow = viewOf(TokenSchema)
+
 export function viewToken(row: TokenRow): TokenView {
-  return {
-    id: row.id,
-    name: row.name,
-    scopes: row.scopes as Scope[],
+  return viewRow(row, {
     projects: row.projectIds.length > 0 ? row.projects : null,
-    zones: row.zones,
-    prefix: row.prefix,
-    lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
-    expiresAt: row.expiresAt?.toISOString() ?? null,
-    createdAt: row.createdAt.toISOString(),
-    parentId: row.parentId,
-    creatorId: row.creatorId,
     lineage: lineageOf(row),
     replaces: row.replacesId,
     replacedBy: row.replacedById,
     createdBy: row.userId,
-  }
+  })
 }
 
 /** Without its last use: otherwise nobody could change a busy token with If-Match. */

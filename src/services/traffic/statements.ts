@@ -50,14 +50,14 @@ function addTo({ table, owners, key, columns }: Target) {
 }
 
 export const addTraffic = statement('traffic.add', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: added,
   out: { added: int4() },
   sql: addTo({ table: 'traffic', owners: 'project', key: ['project_id', 'step', 'at', 'host'], columns: edgeColumns }),
 })
 
 export const addDnsTraffic = statement('traffic.addDns', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: added,
   out: { added: int4() },
   sql: addTo({ table: 'dns_traffic', owners: 'domain', key: ['domain_id', 'step', 'at'], columns: dnsColumns }),

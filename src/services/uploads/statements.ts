@@ -1,5 +1,6 @@
 // Uploads in SQL.
 import { queueBuilds } from '../../jobs/statements.ts'
+import { columnsOf, insertedFrom, omit, pick, selected } from '../../platform/database/columns.ts'
 import { boolean, int4, int8, jsonb, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 
 /** Changes of the uploads of an account take turns: what one of them finds missing, the next one does not bring unseen. */
@@ -12,7 +13,7 @@ export const lockUploads = statement('uploads.lock', {
 
 /** Bytes of the account that wait, but for these contents, or that deployments were built from. */
 export const bytesHeld = statement('uploads.bytesHeld', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { accountId: text(), except: textArray() },
   out: { bytes: int8() },
   sql: (p) => `
@@ -23,7 +24,7 @@ export const bytesHeld = statement('uploads.bytesHeld', {
 
 /** Bytes of the contents that no deployment has room for: one that lists them with another size has not. */
 export const bytesWithoutRoom = statement('uploads.bytesWithoutRoom', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { accountId: text(), contents: jsonb<readonly { sha256: string; size: number }[]>() },
   out: { bytes: int8() },
   sql: (p) => `
@@ -34,7 +35,7 @@ export const bytesWithoutRoom = statement('uploads.bytesWithoutRoom', {
 
 /** A deployment that waits for one of the contents and has another size for it; of these projects, unless null. */
 export const otherSize = statement('uploads.otherSize', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: {
     accountId: text(),
     projectIds: optional(textArray()),
@@ -55,7 +56,7 @@ export const otherSize = statement('uploads.otherSize', {
  * built from, and what was uploaded for none yet; by this token, unless null.
  */
 export const knownContents = statement('uploads.known', {
-  reason: 'not in Prisma',
+  reason: 'lateral join',
   in: { accountId: text(), projectId: text(), hashes: textArray(), tokenId: optional(text()) },
   out: { sha256: text(), size: int8(), isNew: boolean() },
   sql: (p) => `
@@ -69,7 +70,7 @@ export const knownContents = statement('uploads.known', {
 
 /** Keeps the sources of a project from being deleted until the transaction ends, and so their content in the store. */
 export const shareSources = statement('uploads.shareSources', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { projectId: text() },
   out: { deploymentId: text() },
   sql: (p) => `
@@ -77,10 +78,14 @@ export const shareSources = statement('uploads.shareSources', {
     ORDER BY deployment_id FOR KEY SHARE`,
 })
 
+const file = columnsOf('SourceFile')
+const owner = pick(file, ['deploymentId', 'accountId', 'projectId'])
+const content = omit(file, ['deploymentId', 'accountId', 'projectId'])
+
 export type FileToStore = { path: string; sha256: string; size: number; mode: number; present: boolean }
 
 export const createSource = statement('uploads.createSource', {
-  reason: 'not in Prisma',
+  reason: 'clock of the database',
   in: {
     deploymentId: text(),
     accountId: text(),
@@ -99,21 +104,19 @@ export const createSource = statement('uploads.createSource', {
 })
 
 export const addFiles = statement('uploads.addFiles', {
-  reason: 'not in Prisma',
-  in: { deploymentId: text(), accountId: text(), projectId: text(), files: jsonb<FileToStore[]>() },
+  reason: 'list as one parameter',
+  in: { ...owner, files: jsonb<FileToStore[]>() },
   out: { count: int4() },
-  sql: (p) => `
+  sql: ({ files, ...same }) => `
     WITH listed AS (
-      INSERT INTO source_file (deployment_id, path, account_id, project_id, sha256, size, mode, present)
-      SELECT ${p.deploymentId}, f.path, ${p.accountId}, ${p.projectId}, f.sha256, f.size, f.mode, f.present
-      FROM jsonb_to_recordset(${p.files}) AS f(path text, sha256 text, size bigint, mode int, present boolean)
+      INSERT INTO source_file ${insertedFrom(file, `jsonb_to_recordset(${files})`, same)}
       RETURNING 1)
     SELECT count(*)::int AS count FROM listed`,
 })
 
 /** Some contents that a deployment waits for. Prisma would read all rows to tell them apart. */
 export const readMissing = statement('uploads.missing', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { accountId: text(), deploymentId: text(), limit: int4() },
   out: { sha256: text() },
   sql: (p) => `
@@ -126,9 +129,9 @@ export const readMissing = statement('uploads.missing', {
 export const readFiles = statement('uploads.files', {
   reason: 'hot read',
   in: { deploymentId: text(), after: text(), limit: int4() },
-  out: { path: text(), sha256: text(), size: int8(), mode: int4(), present: boolean() },
+  out: content,
   sql: (p) => `
-    SELECT path, sha256, size, mode, present FROM source_file
+    SELECT ${selected(content, 'source_file')} FROM source_file
     WHERE deployment_id = ${p.deploymentId} AND path > ${p.after} ORDER BY path LIMIT ${p.limit}`,
 })
 
@@ -166,7 +169,7 @@ export const arrive = statement('uploads.arrive', {
 
 /** The store has lost the contents, whoever uploaded them: they are asked for when they are deployed again. */
 export const forgetContents = statement('uploads.forgetContents', {
-  reason: 'not in Prisma',
+  reason: 'several writes in one statement',
   in: { hashes: textArray() },
   out: { files: int4() },
   sql: (p) => `
@@ -182,7 +185,7 @@ export const forgetContents = statement('uploads.forgetContents', {
 
 /** Hashes of all that the artifact store must keep for uploads, behind the given one. */
 export const neededContents = statement('uploads.needed', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { after: text(), limit: int4() },
   out: { sha256: text() },
   sql: (p) => `

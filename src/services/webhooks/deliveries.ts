@@ -4,9 +4,14 @@ import type { Static } from '@sinclair/typebox'
 import type { Delivery } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault } from '../../platform/errors.ts'
 import { newId } from '../../platform/ids.ts'
-import type { Delivery as DeliverySchema, DeliveryWithAttempts as WithAttemptsSchema } from '../../schemas/webhooks.ts'
+import {
+  DeliveryAttempt,
+  Delivery as DeliverySchema,
+  type DeliveryWithAttempts as WithAttemptsSchema,
+} from '../../schemas/webhooks.ts'
 import { eventOf } from '../events/index.ts'
 import type { Actor } from '../identity/index.ts'
 import { wakeSending } from './sending.ts'
@@ -16,20 +21,9 @@ import { findWebhook, viewWebhook } from './webhooks.ts'
 export type DeliveryView = Static<typeof DeliverySchema>
 export type DeliveryWithAttempts = Static<typeof WithAttemptsSchema>
 
-export function viewDelivery(row: Delivery): DeliveryView {
-  return {
-    id: row.id,
-    eventId: row.eventId,
-    eventType: row.eventType,
-    state: row.state as DeliveryView['state'],
-    attempts: row.attempts,
-    responseStatus: row.responseStatus,
-    error: row.error,
-    createdAt: row.createdAt.toISOString(),
-    attemptedAt: row.attemptedAt?.toISOString() ?? null,
-    nextAttemptAt: row.nextAttemptAt?.toISOString() ?? null,
-  }
-}
+const viewOfDelivery = viewOf(DeliverySchema)
+
+export const viewDelivery = (row: Delivery): DeliveryView => viewOfDelivery(row)
 
 export async function listDeliveries(
   db: Db,
@@ -43,14 +37,7 @@ export async function listDeliveries(
   return pageOf(found, page, viewDelivery, (row) => [row.id])
 }
 
-const attemptColumns = {
-  attempt: true,
-  startedAt: true,
-  durationMs: true,
-  responseStatus: true,
-  error: true,
-  responseBody: true,
-}
+const viewAttempt = viewOf(DeliveryAttempt)
 
 /** A delivery with every attempt that was made, the first one first. */
 export async function findDelivery(
@@ -61,15 +48,10 @@ export async function findDelivery(
 ): Promise<DeliveryWithAttempts> {
   const webhook = await findWebhook(db, actor, webhookId)
   // The attempts are read first: one that is counted but not on record yet is under way, never the other way round.
-  const log = await db.deliveryAttempt.findMany({
-    where: { deliveryId },
-    select: attemptColumns,
-    orderBy: { attempt: 'asc' },
-  })
+  const log = await db.deliveryAttempt.findMany({ where: { deliveryId }, orderBy: { attempt: 'asc' } })
   const row = await db.delivery.findFirst({ where: { id: deliveryId, webhookId: webhook.id } })
   if (!row) throw new Fault('not_found', `The webhook has no delivery ${deliveryId}.`)
-  const attemptLog = log.map((attempt) => ({ ...attempt, startedAt: attempt.startedAt.toISOString() }))
-  return { ...viewDelivery(row), attemptLog }
+  return { ...viewDelivery(row), attemptLog: log.map((attempt) => viewAttempt(attempt)) }
 }
 
 type RequestedEvent = Pick<Delivery, 'webhookId' | 'eventId' | 'eventType' | 'seq'>

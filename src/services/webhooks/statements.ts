@@ -13,7 +13,7 @@ import { asyncCommit, circuitFailures } from './sending-statements.ts'
 
 function lock(name: string, strength: string) {
   return statement(`webhooks.lock_to_${name}`, {
-    reason: 'not in Prisma',
+    reason: 'row lock',
     in: { id: text(), accountId: text() },
     out: { id: text() },
     sql: (p) => `SELECT id FROM webhook WHERE id = ${p.id} AND account_id = ${p.accountId} ${strength}`,
@@ -32,7 +32,7 @@ export const lockWebhook = {
 
 /** A place in the order of events, for a delivery of an old event. */
 export const nextEventSeq = statement('webhooks.next_seq', {
-  reason: 'not in Prisma',
+  reason: 'sequence',
   in: {},
   out: { seq: int8() },
   sql: () => `SELECT nextval('event_seq_seq') AS seq`,
@@ -54,7 +54,7 @@ export type ResultRow = {
 }
 
 export const recordAttempts = statement('webhooks.record', {
-  reason: 'not in Prisma',
+  reason: 'several writes in one statement',
   in: { results: json<ResultRow[]>(), webhookIds: textArray() },
   out: { id: text() },
   sql: (p) => `
@@ -93,7 +93,7 @@ export type FailureChange = {
 const goneAfter = `interval '5 days'`
 
 export const updateFailures = statement('webhooks.count_failures', {
-  reason: 'not in Prisma',
+  reason: 'several writes in one statement',
   in: { changes: json<FailureChange[]>() },
   out: { webhookId: text(), lasting: boolean() },
   sql: (p) => `
@@ -117,7 +117,7 @@ export const updateFailures = statement('webhooks.count_failures', {
 
 /** Those that are under way are never among them; `after` and `beforeId` are ids, which sort by time. */
 export const deleteOldDeliveries = statement('webhooks.prune', {
-  reason: 'not in Prisma',
+  reason: 'SKIP LOCKED',
   in: { after: text(), beforeId: text(), before: timestamptz(), limit: int4() },
   out: { id: text() },
   sql: (p) => `
@@ -130,7 +130,7 @@ export const deleteOldDeliveries = statement('webhooks.prune', {
 
 /** Of each webhook, those that have ended and are older than its newest `most`; up to `limit` of each. */
 export const deleteSurplusDeliveries = statement('webhooks.prune_surplus', {
-  reason: 'not in Prisma',
+  reason: 'lateral join',
   in: { webhookIds: textArray(), most: int4(), limit: int4() },
   out: { id: text() },
   sql: (p) => `
@@ -143,7 +143,7 @@ export const deleteSurplusDeliveries = statement('webhooks.prune_surplus', {
 
 /** Each kind up to 10,000. Prisma would sort the rows, and pass the conditions of partial indexes as parameters. */
 export const countWaitingDeliveries = statement('webhooks.count_waiting', {
-  reason: 'not in Prisma',
+  reason: 'literal for a partial index',
   in: {},
   out: { count: int4() },
   sql: () => `

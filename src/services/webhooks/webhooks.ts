@@ -4,16 +4,17 @@ import type { Static } from '@sinclair/typebox'
 import type { Webhook } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
+import { viewOf } from '../../platform/database/views.ts'
 import { Fault, type FieldError } from '../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../platform/fields.ts'
 import { newId } from '../../platform/ids.ts'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import { eventTypes } from '../../schemas/events.ts'
-import type {
-  ChangeWebhook,
-  CreateWebhook,
+import {
+  type ChangeWebhook,
+  type CreateWebhook,
   Webhook as WebhookSchema,
-  WebhookWithSecret as WithSecretSchema,
+  type WebhookWithSecret as WithSecretSchema,
 } from '../../schemas/webhooks.ts'
 import { append, type EventType, matchesType } from '../events/index.ts'
 import type { Actor } from '../identity/index.ts'
@@ -26,16 +27,9 @@ export type WebhookWithSecret = Static<typeof WithSecretSchema>
 
 const defaultOverlapSeconds = 86_400
 
-export function viewWebhook(row: Webhook): WebhookView {
-  return {
-    id: row.id,
-    url: row.url,
-    events: row.events,
-    active: row.active,
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-  }
-}
+const viewOfWebhook = viewOf(WebhookSchema)
+
+export const viewWebhook = (row: Webhook): WebhookView => viewOfWebhook(row)
 
 /** Whether a webhook of these patterns gets an event, by the same rule as the trigger `event_deliver`. */
 export function subscribes(patterns: readonly string[], type: EventType): boolean {

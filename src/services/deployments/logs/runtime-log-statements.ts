@@ -3,7 +3,7 @@ import { int4, optional, statement, text, timestamptz } from '../../../platform/
 
 /** The step is part of the text, so that the index of these lines serves every plan. */
 export const readRunLines = statement('runtimeLogs.read', {
-  reason: 'not in Prisma',
+  reason: 'literal for a partial index',
   in: {
     deploymentId: text(),
     seq: int4(),
@@ -22,7 +22,7 @@ export const readRunLines = statement('runtimeLogs.read', {
 })
 
 export const forgetOldRunLines = statement('runtimeLogs.forgetOld', {
-  reason: 'not in Prisma',
+  reason: 'literal for a partial index',
   in: { before: timestamptz(), limit: int4() },
   out: { count: int4() },
   sql: (p) => `
@@ -35,7 +35,7 @@ export const forgetOldRunLines = statement('runtimeLogs.forgetOld', {
 
 /** Of each deployment the newest `most` stay. */
 export const forgetSurplusRunLines = statement('runtimeLogs.forgetSurplus', {
-  reason: 'not in Prisma',
+  reason: 'window function',
   in: { most: int4(), limit: int4() },
   out: { count: int4() },
   sql: (p) => `

@@ -3,7 +3,7 @@ import { statement, text } from '../../../platform/database/statement.ts'
 
 /** Locks the deployments of a branch that still build; those that are locked are left out. */
 export const lockBuildsOfBranch = statement('deployments.lockBuildsOfBranch', {
-  reason: 'not in Prisma',
+  reason: 'SKIP LOCKED',
   in: { projectId: text(), ref: text() },
   out: { id: text() },
   sql: (p) => `

@@ -1,20 +1,12 @@
 // What is kept no longer, in SQL: log lines and deployments.
-import {
-  boolean,
-  int4,
-  optional,
-  statement,
-  text,
-  textArray,
-  timestamptz,
-} from '../../../platform/database/statement.ts'
+import { boolean, int4, optional, statement, text, timestamptz } from '../../../platform/database/statement.ts'
 
 /**
  * Deployments that have log lines and were made before a time, given as an id, and whether each serves production. It
  * jumps from one to the next in the index of the lines, so those that have none any more cost nothing.
  */
 export const deploymentsWithLines = statement('retention.withLines', {
-  reason: 'not in Prisma',
+  reason: 'recursive query',
   in: { after: text(), beforeId: text(), limit: int4() },
   out: { id: text(), current: boolean() },
   sql: (p) => `
@@ -29,26 +21,13 @@ export const deploymentsWithLines = statement('retention.withLines', {
     FROM owner WHERE id < ${p.beforeId} LIMIT ${p.limit}`,
 })
 
-export const deleteOldLines = statement('retention.deleteLines', {
-  reason: 'not in Prisma',
-  in: { deploymentIds: textArray(), before: timestamptz(), limit: int4() },
-  out: { count: int4() },
-  sql: (p) => `
-    WITH gone AS (
-      DELETE FROM log_line WHERE (deployment_id, seq) IN (
-        SELECT deployment_id, seq FROM log_line
-        WHERE deployment_id = ANY(${p.deploymentIds}) AND at < ${p.before} LIMIT ${p.limit})
-      RETURNING 1)
-    SELECT count(*)::int AS count FROM gone`,
-})
-
 /**
  * The next projects by id, and up to `most` deployments of each kind that are due: ended, made before a time, not
  * serving production now nor since that time, and not among the newest READY ones, of which `previews` and
  * `productions` stay. Every project comes back, at least with a row that names no deployment.
  */
 export const dueDeployments = statement('retention.due', {
-  reason: 'not in Prisma',
+  reason: 'lateral join',
   in: {
     afterProject: text(),
     projects: int4(),

@@ -5,7 +5,7 @@ import type { Urls } from '../../../platform/http/urls.ts'
 import { idAt } from '../../../platform/ids.ts'
 import { type DeploymentRow, lockToChange, removeDeployment } from '../deployments.ts'
 import { isFinished } from '../states.ts'
-import { deleteOldLines, deploymentsWithLines, dueDeployments } from './retention-statements.ts'
+import { deploymentsWithLines, dueDeployments } from './retention-statements.ts'
 
 const deploymentsAtOnce = 20
 const linesAtOnce = 5_000
@@ -22,12 +22,13 @@ export function forgetOldLines(db: Db, before: Date, signal?: AbortSignal): Prom
       return { count: 0, more: found.length > 0 }
     }
     const deploymentIds = found.filter(({ current }) => !current).map(({ id }) => id)
-    const [gone] = await deleteOldLines(db, { deploymentIds, before, limit: linesAtOnce })
-    if (gone!.count < linesAtOnce) {
+    const where = { deploymentId: { in: deploymentIds }, at: { lt: before } }
+    const { count } = await db.logLine.deleteMany({ where, limit: linesAtOnce })
+    if (count < linesAtOnce) {
       after = found.at(-1)!.id
       found = []
     }
-    return { count: gone!.count, more: true }
+    return { count, more: true }
   })
 }
 

@@ -7,10 +7,15 @@ import { recordTypeOf } from '../../../dns/type-names.ts'
 import type { DnsRecord, Domain, Prisma } from '../../../generated/client.ts'
 import { type Db, violation } from '../../../platform/database/database.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../../platform/database/page.ts'
+import { viewOf } from '../../../platform/database/views.ts'
 import { Fault } from '../../../platform/errors.ts'
 import { invalidFields, refuseFields, type Sound } from '../../../platform/fields.ts'
 import { newId } from '../../../platform/ids.ts'
-import type { DnsRecordQuery, DnsRecord as DnsRecordSchema, PlannedDnsRecord } from '../../../schemas/dns-records.ts'
+import {
+  type DnsRecordQuery,
+  DnsRecord as DnsRecordSchema,
+  type PlannedDnsRecord,
+} from '../../../schemas/dns-records.ts'
 import { eventOf, eventValues } from '../../events/index.ts'
 import { type Actor, inProjectsOf } from '../../identity/index.ts'
 import { isWildcard, nameInPath } from '../../names/index.ts'
@@ -35,18 +40,10 @@ export type Zone = Pick<Domain, 'id' | 'projectId' | 'name' | 'serial'> & { read
 /** Where a record is: the name of its zone as a caller wrote it, and its id. */
 export type RecordPath = { domain: string; id: string }
 
+const viewRow = viewOf(DnsRecordSchema)
+
 export function viewRecord(zone: string, row: Omit<DnsRecord, 'domainId'>): DnsRecordView {
-  return {
-    id: row.id,
-    domain: zone,
-    type: row.type as RecordType,
-    name: row.name,
-    value: row.value,
-    ttl: row.ttl,
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-    comment: row.comment,
-  }
+  return viewRow(row, { domain: zone })
 }
 
 /** A record that a batch or an import creates. In a dry run it has no id, because it is not stored. */
@@ -123,7 +120,7 @@ export async function listRecords(
     const orderBy = [{ name: page.order }, { id: page.order }]
     return db.dnsRecord.findMany({ where: { domainId, type, AND }, orderBy, take: limit })
   }
-  const found = isPlain
+  const found: Omit<DnsRecord, 'domainId'>[] = isPlain
     ? await listRecordRows(db, { zone, accountId, projectIds, afterName, afterId, limit })
     : await read()
   // An empty page does not tell whether the zone exists.
@@ -168,7 +165,7 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
   const row: RecordRow = { ...draft, id: newId('rec'), createdAt: now, updatedAt: now }
   const view = viewRecord(zone, row)
   for (let attempt = 0; attempt < 3; attempt++) {
-    const [outcome] = await insertRecord(db, actor, view)
+    const [outcome] = await insertRecord(db, actor, row, view)
     // The next attempt sees the record that was committed in between.
     if (outcome === 'raced') continue
     if (!outcome) throw new Fault('not_found', `There is no domain ${zone}.`)
@@ -197,14 +194,13 @@ async function refuse(db: Db, actor: Actor, path: string, fault: Fault): Promise
   throw fault
 }
 
-async function insertRecord(db: Db, actor: Actor, view: DnsRecordView) {
+async function insertRecord(db: Db, actor: Actor, row: RecordRow, view: DnsRecordView) {
   const { accountId, projectIds } = actor
-  const { domain: zone, id, type, name, value, ttl, comment, createdAt } = view
+  const { domain: zone, id, type, name } = view
   const event = eventValues(eventOf(actor, 'dns.record.created', { subject: id, projectId: null, data: view }))
-  const record = { id, type, name, value, ttl, comment, now: new Date(createdAt), excludedTypes: excludedTypes(type) }
-  const above = [...namesAbove(name)]
+  const around = { excludedTypes: excludedTypes(type), above: [...namesAbove(name)] }
   try {
-    return await createRecordRows(db, { zone, accountId, projectIds, ...record, above, ...event })
+    return await createRecordRows(db, { zone, accountId, projectIds, ...row, ...around, ...event })
   } catch (error) {
     if (violation(error)?.constraint !== 'dns_record_exclusive') throw setRefusal(error) ?? error
     return ['raced' as const]

@@ -6,12 +6,13 @@ import { listenAddress } from '../../../dns/listen-address.ts'
 import type { DnsKey } from '../../../generated/client.ts'
 import { type Db, inTransaction, violation } from '../../../platform/database/database.ts'
 import { byId, type PageOf, type PageRequest, pageOf } from '../../../platform/database/page.ts'
+import { viewOf } from '../../../platform/database/views.ts'
 import { Fault, type FieldError } from '../../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../../platform/fields.ts'
 import { isPublicAddress } from '../../../platform/http/public-address.ts'
 import { newId } from '../../../platform/ids.ts'
 import { placeOf, type Vault } from '../../../platform/secrets/secrets.ts'
-import type { CreateDnsKey, DnsKey as DnsKeySchema, DnsKeyWithSecret } from '../../../schemas/dns-keys.ts'
+import { type CreateDnsKey, DnsKey as DnsKeySchema, type DnsKeyWithSecret } from '../../../schemas/dns-keys.ts'
 import { append, eventOf } from '../../events/index.ts'
 import type { Actor } from '../../identity/index.ts'
 import { orNull, readPatterns, readTypes } from '../../tokens/index.ts'
@@ -28,20 +29,16 @@ export function keyNameOf({ id, name }: Pick<DnsKey, 'id' | 'name'>): string {
   return `${name}.${id.slice(id.indexOf('_') + 1)}`
 }
 
+const viewRow = viewOf(DnsKeySchema)
+
 function viewKey(zone: string, row: DnsKey): DnsKeyView {
-  return {
-    id: row.id,
+  return viewRow(row, {
     domain: zone,
-    name: row.name,
-    purpose: row.purpose as DnsKeyView['purpose'],
     names: orNull(row.names),
     types: orNull(row.types) as DnsKeyView['types'],
-    notify: row.notify,
     keyName: keyNameOf(row),
     algorithm: 'hmac-sha256',
-    createdAt: row.createdAt.toISOString(),
-    lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
-  }
+  })
 }
 
 /** Its use is no change. */

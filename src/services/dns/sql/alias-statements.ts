@@ -1,5 +1,7 @@
 // The addresses of ALIAS records in SQL: as lines of a zone, and written many at once.
+
 import { queueJobs } from '../../../jobs/statements.ts'
+import { columnsOf, insertedFrom, omit, replaced } from '../../../platform/database/columns.ts'
 import { int4, int8, jsonb, statement, text, textArray, timestamptz } from '../../../platform/database/statement.ts'
 
 /** The type, in a line of records, of an address that an ALIAS is answered with. Without any it has one line with `-`. */
@@ -14,6 +16,8 @@ export const aliasLines = (zoneId: string, name: string) => `(
   FROM alias_answer a LEFT JOIN LATERAL unnest(a.addresses) WITH ORDINALITY AS x(address, at) ON true
   WHERE a.domain_id = ${zoneId} AND a.name = ${name} AND a.resolved_at IS NOT NULL)`
 
+const answer = columnsOf('AliasAnswer')
+
 export type AliasRow = {
   name: string
   target: string
@@ -25,32 +29,28 @@ export type AliasRow = {
 
 /** Notes the names of a zone whose answers change, in the transaction that raises its serial. */
 export const noteChangedNames = statement('dns.note-changed-names', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { zoneId: text(), names: textArray() },
   out: { noted: text() },
   sql: (p) => `SELECT note_zone_change(${p.zoneId}, ${p.names})::text AS noted`,
 })
 
 export const writeAliasRows = statement('dns.write-aliases', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { zoneId: text(), rows: jsonb<readonly AliasRow[]>() },
   out: { count: int4() },
   sql: (p) => `
     WITH written AS (
-      INSERT INTO alias_answer (domain_id, name, target, addresses, resolved_at, due_at, failures)
-      SELECT ${p.zoneId}, r.name, r.target, r.addresses, r."resolvedAt", r."dueAt", r.failures
-      FROM jsonb_to_recordset(${p.rows}) AS r(name text, target text, addresses text[], "resolvedAt" timestamptz,
-        "dueAt" timestamptz, failures int)
+      INSERT INTO alias_answer ${insertedFrom(answer, `jsonb_to_recordset(${p.rows})`, { domainId: p.zoneId })}
       WHERE EXISTS (SELECT 1 FROM domain d WHERE d.id = ${p.zoneId})
-      ON CONFLICT (domain_id, name) DO UPDATE SET target = excluded.target, addresses = excluded.addresses,
-        resolved_at = excluded.resolved_at, due_at = excluded.due_at, failures = excluded.failures
+      ON CONFLICT (domain_id, name) DO UPDATE SET ${replaced(omit(answer, ['domainId', 'name']))}
       RETURNING 1)
     SELECT count(*)::int AS count FROM written`,
 })
 
 /** Queues the jobs of zones whose lookups are overdue, because their jobs were given up. */
 export const queueOverdueAliases = statement('dns.queue-overdue-aliases', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: { before: timestamptz() },
   out: { id: int8() },
   sql: (p) => `

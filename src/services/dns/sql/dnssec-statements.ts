@@ -4,7 +4,7 @@ import { boolean, int8, optional, statement, text, timestamptz } from '../../../
 
 /** Queues a check for each zone whose check is overdue and that has no job. */
 export const queueForgottenDnssec = statement('dns.dnssec-forgotten', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: {},
   out: { id: int8() },
   sql: () =>
@@ -16,7 +16,7 @@ export const queueForgottenDnssec = statement('dns.dnssec-forgotten', {
 
 /** What decides whether a zone is to be signed, and when its parent is asked next. */
 export const selectSigningWish = statement('dns.signing-wish', {
-  reason: 'not in Prisma',
+  reason: 'join in one statement',
   in: { domainId: text() },
   out: {
     name: text(),
@@ -33,7 +33,7 @@ export const selectSigningWish = statement('dns.signing-wish', {
 
 /** Changes whenever anything does that decides about the signing of a zone, but its records. */
 export const selectSigningVersion = statement('dns.signing-version', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { domainId: text() },
   out: { version: text() },
   sql: (p) => `

@@ -57,7 +57,7 @@ export const readPrivateKeyRows = statement('dns.private-keys', {
 
 /** Adds signatures, unless others were first, or the key is gone. */
 export const insertSignatureRows = statement('dns.insert-signatures', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: {
     keyIds: textArray(),
     fingerprints: byteaArray(),
@@ -81,7 +81,7 @@ export const insertSignatureRows = statement('dns.insert-signatures', {
 
 /** The serial of a zone, which nobody else changes until the transaction ends; without a domain, that of the platform. */
 export const lockZoneSerial = statement('dns.lock-serial', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { domainId: optional(text()), name: text() },
   out: { serial: int4() },
   sql: (p) => `
@@ -92,7 +92,7 @@ export const lockZoneSerial = statement('dns.lock-serial', {
 
 /** Signatures that are to be renewed or removed; `zone` is null for the platform's own. */
 export const dueSignatureRows = statement('dns.due-signatures', {
-  reason: 'not in Prisma',
+  reason: 'join in one statement',
   in: { now: timestamptz(), limit: int4() },
   out: {
     keyId: text(),
@@ -112,7 +112,7 @@ export const dueSignatureRows = statement('dns.due-signatures', {
 
 /** Adds signatures in place of others from a version on; none where somebody else was first. */
 export const renewSignatureRows = statement('dns.renew-signatures', {
-  reason: 'not in Prisma',
+  reason: 'several writes in one statement',
   in: {
     serial: int4(),
     keyIds: textArray(),
@@ -142,7 +142,7 @@ export const renewSignatureRows = statement('dns.renew-signatures', {
 
 /** Removes signatures with the ones that came before them. */
 export const deleteSignatureRows = statement('dns.delete-signatures', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { keyIds: textArray(), fingerprints: byteaArray() },
   out: { count: int4() },
   sql: (p) => `
@@ -154,7 +154,7 @@ export const deleteSignatureRows = statement('dns.delete-signatures', {
 
 /** Has signatures looked at again at another time. */
 export const postponeSignatureRows = statement('dns.postpone-signatures', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { keyIds: textArray(), fingerprints: byteaArray(), until: timestamptz() },
   out: { count: int4() },
   sql: (p) => `

@@ -1,4 +1,6 @@
 // Zones and records in SQL.
+import type { RecordType } from '../../../dns/record-types.ts'
+import { columnsOf, inserted, insertedFrom, omit, selected } from '../../../platform/database/columns.ts'
 import {
   boolean,
   int4,
@@ -10,7 +12,6 @@ import {
   statement,
   text,
   textArray,
-  timestamptz,
 } from '../../../platform/database/statement.ts'
 import { eventIn, insertEvent } from '../../events/index.ts'
 import { aliasLines } from './alias-statements.ts'
@@ -31,7 +32,7 @@ const isServed = `(d.verified OR (d.unproved_since > now() - interval '30 days'
 
 /** The claim to a name that the nameservers serve. */
 export const findServedClaim = statement('dns.served-claim', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { name: text() },
   out: { id: text() },
   sql: (p) => `SELECT d.id FROM domain d WHERE d.name = ${p.name} AND ${isServed} ORDER BY d.verified DESC LIMIT 1`,
@@ -39,7 +40,7 @@ export const findServedClaim = statement('dns.served-claim', {
 
 /** Which of these names have a zone that the nameservers serve. */
 export const findServedNames = statement('dns.served-names', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { names: textArray() },
   out: { name: text() },
   sql: (p) => `SELECT DISTINCT d.name FROM domain d
@@ -48,7 +49,7 @@ export const findServedNames = statement('dns.served-names', {
 
 /** Locks the records of a zone against other changes until the transaction ends. */
 export const lockZone = statement('dns.lock-zone', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: { accountId: text(), name: text() },
   out: { id: text() },
   sql: (p) => `SELECT id FROM domain WHERE account_id = ${p.accountId} AND name = ${p.name} FOR NO KEY UPDATE`,
@@ -60,22 +61,17 @@ export const ownedZone = (p: { zone: string; accountId: string; projectIds: stri
 
 export const ownedZoneIn = { zone: text(), accountId: text(), projectIds: optional(textArray()) }
 
+const record = columnsOf<'DnsRecord', { type: RecordType }>('DnsRecord')
+/** What is shown of a record; its zone is known. */
+export const shownRecord = omit(record, ['domainId'])
+
 /** The records after a name and id; after two empty texts, those of the first page. */
 export const listRecordRows = statement('dns.list-records', {
   reason: 'hot read',
   in: { ...ownedZoneIn, afterName: text(), afterId: text(), limit: int4() },
-  out: {
-    id: text(),
-    type: text(),
-    name: text(),
-    value: text(),
-    ttl: int4(),
-    comment: optional(text()),
-    createdAt: timestamptz(),
-    updatedAt: timestamptz(),
-  },
+  out: shownRecord,
   sql: (p) => `
-    SELECT r.id, r.type, r.name, r.value, r.ttl, r.comment, r.created_at AS "createdAt", r.updated_at AS "updatedAt"
+    SELECT ${selected(shownRecord, 'r')}
     FROM dns_record r
     WHERE r.domain_id = (SELECT d.id FROM domain d WHERE ${ownedZone(p)})
       AND (r.name, r.id) > (${p.afterName}, ${p.afterId})
@@ -94,13 +90,7 @@ export const createRecordRows = statement('dns.create-record', {
   reason: 'change with its event and job',
   in: {
     ...ownedZoneIn,
-    id: text(),
-    type: text(),
-    name: text(),
-    value: text(),
-    ttl: int4(),
-    comment: optional(text()),
-    now: timestamptz(),
+    ...shownRecord,
     /** Types of which no record may be at the same name. */
     excludedTypes: textArray(),
     /** Names above it, at which no DNAME record may be. */
@@ -127,8 +117,7 @@ export const createRecordRows = statement('dns.create-record', {
         WHERE r.type = 'DNAME' AND r.name = ANY(${p.above}) LIMIT 1)
       LIMIT 1),
     made AS (
-      INSERT INTO dns_record (id, domain_id, type, name, value, ttl, comment, created_at, updated_at)
-      SELECT ${p.id}, zone.id, ${p.type}, ${p.name}, ${p.value}, ${p.ttl}, ${p.comment}, ${p.now}, ${p.now}
+      INSERT INTO dns_record ${inserted(record, { ...p, domainId: 'zone.id' })}
       FROM zone WHERE NOT EXISTS (SELECT 1 FROM other) ON CONFLICT DO NOTHING RETURNING id, domain_id),
     grown AS (UPDATE domain SET serial = serial + 1 WHERE id = (SELECT domain_id FROM made)),
     logged AS (${insertEvent({ ...p, eventProject: '(SELECT project_id FROM zone)' }, 'made')})
@@ -141,15 +130,12 @@ export const createRecordRows = statement('dns.create-record', {
  * 1.5 s for 10,000 records measured).
  */
 export const insertRecordRows = statement('dns.insert-records', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { zoneId: text(), records: jsonb<readonly object[] | JsonText>() },
   out: { count: int4() },
   sql: (p) => `
     WITH made AS (
-      INSERT INTO dns_record (id, domain_id, type, name, value, ttl, comment, created_at, updated_at)
-      SELECT id, ${p.zoneId}, type, name, value, ttl, comment, "createdAt", "updatedAt"
-      FROM jsonb_to_recordset(${p.records}) AS r(id text, type text, name text, value text, ttl int, comment text,
-        "createdAt" timestamptz, "updatedAt" timestamptz)
+      INSERT INTO dns_record ${insertedFrom(record, `jsonb_to_recordset(${p.records})`, { domainId: p.zoneId })}
       RETURNING 1)
     SELECT count(*)::int AS count FROM made`,
 })

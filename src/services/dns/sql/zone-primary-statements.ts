@@ -6,7 +6,7 @@ const followJob = `'follow', p.domain_id, jsonb_build_object('domainId', p.domai
 
 /** Queues a look for a zone whose primary has this address; `address` ends in a colon, the port is not known. */
 export const queueNotifiedZone = statement('dns.queue-notified-zone', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: { zone: text(), address: text() },
   out: { id: int8() },
   sql: (p) => `
@@ -17,7 +17,7 @@ export const queueNotifiedZone = statement('dns.queue-notified-zone', {
 
 /** Queues looks that are overdue, because their jobs were given up. */
 export const queueOverdueZones = statement('dns.queue-overdue-zones', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: { before: timestamptz() },
   out: { id: int8() },
   sql: (p) => `${queueJobs(`SELECT ${followJob} FROM zone_primary p WHERE p.due_at < ${p.before}`)} RETURNING id`,
@@ -28,7 +28,7 @@ export const queueOverdueZones = statement('dns.queue-overdue-zones', {
  * has the version that was there before.
  */
 export const allowFollowing = statement('dns.allow-following', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { zoneId: text(), address: text(), serial: optional(int8()) },
   out: { setting: text() },
   sql: (p) => `

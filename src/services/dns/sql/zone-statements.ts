@@ -1,5 +1,5 @@
 // Whole zones in SQL: read in pages, written in parts, and the lock of large imports.
-import type { RecordType } from '../../../dns/record-types.ts'
+import { selected } from '../../../platform/database/columns.ts'
 import {
   boolean,
   int4,
@@ -10,10 +10,9 @@ import {
   statement,
   text,
   textArray,
-  timestamptz,
 } from '../../../platform/database/statement.ts'
 import { eventsIn, insertEventsOf } from '../../events/index.ts'
-import { ownedZone, ownedZoneIn } from './statements.ts'
+import { ownedZone, ownedZoneIn, shownRecord } from './statements.ts'
 
 const zoneOut = {
   id: text(),
@@ -27,7 +26,7 @@ const zoneColumns = `
   d.id, d.project_id AS "projectId", d.name, d.serial, COALESCE(d.nameservers, '{}') AS nameservers, d.records`
 
 export const selectZone = statement('dns.zone', {
-  reason: 'not in Prisma',
+  reason: 'connection without Prisma',
   in: ownedZoneIn,
   out: zoneOut,
   sql: (p) => `SELECT ${zoneColumns} FROM domain d WHERE ${ownedZone(p)}`,
@@ -35,14 +34,14 @@ export const selectZone = statement('dns.zone', {
 
 /** The zone, locked against other changes of its records until the transaction ends. */
 export const selectZoneToChange = statement('dns.zone-to-change', {
-  reason: 'not in Prisma',
+  reason: 'row lock',
   in: ownedZoneIn,
   out: zoneOut,
   sql: (p) => `SELECT ${zoneColumns} FROM domain d WHERE ${ownedZone(p)} FOR NO KEY UPDATE`,
 })
 
 export const selectRecordLimits = statement('dns.record-limits', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { accountId: text() },
   out: { recordsPerZone: optional(int8()), recordsPerSet: optional(int8()), bytesPerSet: optional(int8()) },
   sql: (p) => `
@@ -51,24 +50,13 @@ export const selectRecordLimits = statement('dns.record-limits', {
       account_limit(${p.accountId}, 'bytesPerSet') AS "bytesPerSet"`,
 })
 
-const recordOut = {
-  id: text(),
-  type: text<RecordType>(),
-  name: text(),
-  value: text(),
-  ttl: int4(),
-  comment: optional(text()),
-  createdAt: timestamptz(),
-  updatedAt: timestamptz(),
-}
-const recordColumns = `
-  r.id, r.type, r.name, r.value, r.ttl, r.comment, r.created_at AS "createdAt", r.updated_at AS "updatedAt"`
+const recordColumns = selected(shownRecord, 'r')
 
 /** Records of a zone by their ids; a list is one parameter, where Prisma has one for each item. */
 export const selectRecordsById = statement('dns.records-by-id', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { zoneId: text(), ids: textArray() },
-  out: recordOut,
+  out: shownRecord,
   sql: (p) => `
     SELECT ${recordColumns} FROM dns_record r WHERE r.domain_id = ${p.zoneId} AND r.id = ANY(${p.ids})
     ORDER BY r.name, r.id`,
@@ -76,9 +64,9 @@ export const selectRecordsById = statement('dns.records-by-id', {
 
 /** All records of a zone at these names. */
 export const selectRecordsByName = statement('dns.records-by-name', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { zoneId: text(), names: textArray() },
-  out: recordOut,
+  out: shownRecord,
   sql: (p) => `
     SELECT ${recordColumns} FROM dns_record r WHERE r.domain_id = ${p.zoneId} AND r.name = ANY(${p.names})
     ORDER BY r.name, r.id`,
@@ -86,9 +74,9 @@ export const selectRecordsByName = statement('dns.records-by-name', {
 
 /** The MX records of a zone that point at one of these hosts. */
 export const selectRecordsPointing = statement('dns.records-pointing', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { zoneId: text(), hosts: textArray() },
-  out: recordOut,
+  out: shownRecord,
   sql: (p) => `
     SELECT ${recordColumns} FROM dns_record r
     WHERE r.domain_id = ${p.zoneId} AND r.type = 'MX' AND split_part(r.value, ' ', 2) = ANY(${p.hosts})
@@ -97,9 +85,9 @@ export const selectRecordsPointing = statement('dns.records-pointing', {
 
 /** The NS records of a zone that name one of these hosts. */
 export const selectNameserversNamed = statement('dns.nameservers-named', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { zoneId: text(), hosts: textArray() },
-  out: recordOut,
+  out: shownRecord,
   sql: (p) => `
     SELECT ${recordColumns} FROM dns_record r
     WHERE r.domain_id = ${p.zoneId} AND r.type = 'NS' AND r.value = ANY(${p.hosts}) ORDER BY r.name, r.id`,
@@ -107,9 +95,9 @@ export const selectNameserversNamed = statement('dns.nameservers-named', {
 
 /** The first records of a zone below one of these names. */
 export const selectRecordsBelow = statement('dns.records-below', {
-  reason: 'not in Prisma',
+  reason: 'expression of columns',
   in: { zoneId: text(), above: textArray() },
-  out: recordOut,
+  out: shownRecord,
   sql: (p) => `
     SELECT ${recordColumns} FROM dns_record r
     WHERE r.domain_id = ${p.zoneId} AND EXISTS (SELECT 1 FROM unnest(${p.above}) a(name)
@@ -119,9 +107,9 @@ export const selectRecordsBelow = statement('dns.records-below', {
 
 /** The next records of a zone by name and id. */
 export const selectRecordPage = statement('dns.record-page', {
-  reason: 'not in Prisma',
+  reason: 'comparison of rows',
   in: { zoneId: text(), afterName: text(), afterId: text(), limit: int4() },
-  out: recordOut,
+  out: shownRecord,
   sql: (p) => `
     SELECT ${recordColumns} FROM dns_record r
     WHERE r.domain_id = ${p.zoneId} AND (r.name, r.id) > (${p.afterName}, ${p.afterId})
@@ -129,7 +117,7 @@ export const selectRecordPage = statement('dns.record-page', {
 })
 
 export const deleteRecordRows = statement('dns.delete-records', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { zoneId: text(), ids: textArray() },
   out: { count: int4() },
   sql: (p) => `
@@ -139,7 +127,7 @@ export const deleteRecordRows = statement('dns.delete-records', {
 
 /** Deletes some of what a deleted domain, or a deleted key, has left. */
 export const purgeZoneRows = statement('dns.purge-zone', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { ownerId: text(), limit: int4() },
   out: { count: int4() },
   sql: (p) => `SELECT purge_zone(${p.ownerId}, ${p.limit}) AS count`,
@@ -147,7 +135,7 @@ export const purgeZoneRows = statement('dns.purge-zone', {
 
 /** New ttls and comments, the only things about a record that an import changes. */
 export const updateRecordRows = statement('dns.update-records', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { zoneId: text(), records: jsonb<readonly object[] | JsonText>() },
   out: { count: int4() },
   sql: (p) => `
@@ -156,13 +144,6 @@ export const updateRecordRows = statement('dns.update-records', {
       FROM jsonb_to_recordset(${p.records}) AS u(id text, ttl int, comment text, "updatedAt" timestamptz)
       WHERE r.domain_id = ${p.zoneId} AND r.id = u.id RETURNING 1)
     SELECT count(*)::int AS count FROM changed`,
-})
-
-export const growSerial = statement('dns.grow-serial', {
-  reason: 'not in Prisma',
-  in: { zoneId: text() },
-  out: { serial: int4() },
-  sql: (p) => `UPDATE domain SET serial = serial + 1 WHERE id = ${p.zoneId} RETURNING serial`,
 })
 
 /** The end of a change: the zone's next serial, and what the log says of it. */

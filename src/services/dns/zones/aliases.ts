@@ -2,7 +2,7 @@
 import { enqueue } from '../../../jobs/queue.ts'
 import { type Database, type Db, inTransaction } from '../../../platform/database/database.ts'
 import { type AliasRow, noteChangedNames, queueOverdueAliases, writeAliasRows } from '../sql/alias-statements.ts'
-import { growSerial, selectRecordPage } from '../sql/zone-statements.ts'
+import { selectRecordPage } from '../sql/zone-statements.ts'
 
 export { type AliasRow, aliasedType } from '../sql/alias-statements.ts'
 
@@ -62,7 +62,7 @@ export async function storeAliases(
     if (rows.length > 0) await writeAliasRows(db, { zoneId, rows })
     if (gone.length > 0) await db.aliasAnswer.deleteMany({ where: { domainId: zoneId, name: { in: gone } } })
     if (changed.length > 0) {
-      await growSerial(db, { zoneId })
+      await db.domain.updateMany({ where: { id: zoneId }, data: { serial: { increment: 1 } } })
       await noteChangedNames(db, { zoneId, names: changed })
     }
     // The zone before the job, as those who change records lock them.

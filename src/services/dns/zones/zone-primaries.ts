@@ -6,11 +6,12 @@ import type { TsigKey } from '../../../dns/packet/tsig.ts'
 import type { ZonePrimary } from '../../../generated/client.ts'
 import { enqueue } from '../../../jobs/queue.ts'
 import { type Database, type Db, inTransaction } from '../../../platform/database/database.ts'
+import { viewOf } from '../../../platform/database/views.ts'
 import { Fault, type FieldError } from '../../../platform/errors.ts'
 import { badField, refuseFields, type Sound } from '../../../platform/fields.ts'
 import { isPublicAddress } from '../../../platform/http/public-address.ts'
 import { placeOf, type Vault } from '../../../platform/secrets/secrets.ts'
-import type { PutZonePrimary, ZonePrimary as ZonePrimarySchema } from '../../../schemas/zone-primaries.ts'
+import { type PutZonePrimary, ZonePrimary as ZonePrimarySchema } from '../../../schemas/zone-primaries.ts'
 import { append, eventOf } from '../../events/index.ts'
 import type { Actor } from '../../identity/index.ts'
 import { findZone, findZoneToChange, type Zone } from '../records/dns-records.ts'
@@ -20,18 +21,11 @@ import { queueNotifiedZone, queueOverdueZones } from '../sql/zone-primary-statem
 export type ZonePrimaryView = Static<typeof ZonePrimarySchema>
 type Input = Static<typeof PutZonePrimary>
 
+const viewRow = viewOf(ZonePrimarySchema)
+
 function viewPrimary(zone: string, row: ZonePrimary): ZonePrimaryView {
-  return {
-    domain: zone,
-    primary: row.address,
-    keyName: row.keyName,
-    serial: row.serial === null ? null : Number(row.serial),
-    checkedAt: row.checkedAt?.toISOString() ?? null,
-    currentAt: row.currentAt?.toISOString() ?? null,
-    nextCheckAt: row.dueAt.toISOString(),
-    error: row.error,
-    createdAt: row.createdAt.toISOString(),
-  }
+  const serial = row.serial === null ? null : Number(row.serial)
+  return viewRow(row, { domain: zone, primary: row.address, serial, nextCheckAt: row.dueAt.toISOString() })
 }
 
 /** What was asked for; a look at the primary is no change. */
