@@ -1,6 +1,6 @@
-// Acting on the end of a signal.
+// Calls a function when an AbortSignal is aborted.
 
-/** Acts when the signal is aborted, also if it already is, which fires no event. Returns how to stop listening. */
+/** Also calls `act` if the signal is already aborted, which fires no event. Returns a function that stops listening. */
 export function onAbort(signal: AbortSignal, act: () => void): () => void {
   signal.addEventListener('abort', act, { once: true })
   if (signal.aborted) act()

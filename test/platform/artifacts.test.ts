@@ -109,13 +109,13 @@ describe('a damaged file', () => {
     const stored = await store('page.html', page)
     await flip(artifacts.pathOf(stored.hash))
     await flip(artifacts.pathOf(stored.hash, 'br'))
-    expect(await artifacts.mend(stored.hash)).toBe(true)
+    expect(await artifacts.repair(stored.hash)).toBe(true)
     expect(await readFile(artifacts.pathOf(stored.hash), 'utf8')).toBe(page)
-    expect(await artifacts.mend(stored.hash, 'br')).toBe(true)
+    expect(await artifacts.repair(stored.hash, 'br')).toBe(true)
     expect(brotliDecompressSync(await readFile(artifacts.pathOf(stored.hash, 'br'))).toString()).toBe(page)
     const alone = await store('alone.bin', 'nothing else has this')
     await flip(artifacts.pathOf(alone.hash))
-    expect(await artifacts.mend(alone.hash)).toBe(false)
+    expect(await artifacts.repair(alone.hash)).toBe(false)
   })
 
   test('is not loaded but reported, once', async () => {
@@ -139,14 +139,14 @@ describe('a stored file that this process has read', () => {
   const text = 'a line of the file\n'.repeat(100)
 
   test('is used again without reading it, but not once it was changed, replaced or removed', async () => {
-    const again = (hash: string) => artifacts.again!('a.txt', hash, text.length)
+    const again = (hash: string) => artifacts.findStored!('a.txt', hash, text.length)
     const first = await store('a.txt', text)
     // Written only, and not read: unknown.
     expect(await again(first.hash)).toBeNull()
     expect(await store('a.txt', text)).toEqual(first)
     expect(await again(first.hash)).toEqual(first)
-    expect(await artifacts.again!('a.txt', first.hash, text.length + 1)).toBeNull()
-    expect(await artifacts.again!('a.txt', 'f'.repeat(64), text.length)).toBeNull()
+    expect(await artifacts.findStored!('a.txt', first.hash, text.length + 1)).toBeNull()
+    expect(await artifacts.findStored!('a.txt', 'f'.repeat(64), text.length)).toBeNull()
     const damages = [
       async (path: string) => flip(path),
       // A write may be stamped with the very time that the file had.

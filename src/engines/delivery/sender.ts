@@ -3,7 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
 import { AddressRefused, checkedLookup, type Reach } from '../../platform/http/checked-lookup.ts'
-import { boundEarlyAnswers } from '../../platform/http/odd-answers.ts'
+import { limitEarlyResponses } from '../../platform/http/unexpected-responses.ts'
 import { hostRefusal } from '../../platform/http/public-address.ts'
 import type { Outcome } from '../../services/webhooks/index.ts'
 import { widestWindow } from './held-webhooks.ts'
@@ -86,7 +86,7 @@ export function createSender(options: SenderOptions): Sender {
       }
       const attend = (one: http.ClientRequest) => {
         underWay.add(one)
-        boundEarlyAnswers(one)
+        limitEarlyResponses(one)
         one.on('socket', (socket) => {
           if (!socket.connecting) return
           // Checked again on the connected socket, however its address was found.

@@ -2,7 +2,7 @@
 import http from 'node:http'
 import https from 'node:https'
 import { AddressRefused, checkedLookup, type Reach } from '../../platform/http/checked-lookup.ts'
-import { refuseOddAnswers } from '../../platform/http/odd-answers.ts'
+import { rejectUnexpectedResponses } from '../../platform/http/unexpected-responses.ts'
 import { type TargetRules, targetRefusal } from '../../services/webhooks/index.ts'
 
 const timeoutMs = 10_000
@@ -36,7 +36,7 @@ export async function postJson(url: string, { headers, body, rules, reach, signa
       lookup: checkedLookup(reach),
       signal: AbortSignal.any([signal, deadline]),
     })
-    refuseOddAnswers(sent, reject)
+    rejectUnexpectedResponses(sent, reject)
     sent.on('error', (error) => {
       if (deadline.aborted) return reject(new Error(`no answer within ${timeoutMs / 1000} s`))
       reject(error instanceof AddressRefused ? new RefusedTarget(error.message) : error)

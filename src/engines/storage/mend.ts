@@ -21,7 +21,7 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
     signal.throwIfAborted()
     const [, hash, encoding] = blobName.exec(name) ?? []
     const isWhole = hash
-      ? await artifacts.mend(hash, encoding as Encoding | undefined)
+      ? await artifacts.repair(hash, encoding as Encoding | undefined)
       : (await artifacts.read(name, { fresh: true })) !== null
     if (isWhole) await settled(name, 'a damaged file is repaired')
     else if (!(await isDue(name))) continue
@@ -39,13 +39,13 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
   for (const [hash, names] of blobs) for (const name of names) await repair(name, hash, owners.get(hash) ?? [])
 
   async function settled(name: string, how: string): Promise<void> {
-    await artifacts.settle(name)
+    await artifacts.clearReport(name)
     log.info({ file: name }, how)
   }
 
   /** The entry has the time of the last job; it is empty before the first one. */
   async function isDue(name: string): Promise<boolean> {
-    const asked = Date.parse(await artifacts.noteOf(name))
+    const asked = Date.parse(await artifacts.readNote(name))
     return Number.isNaN(asked) || Date.now() - asked >= askAgainMs
   }
 
@@ -63,6 +63,6 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
       'a file of these deployments is damaged; one of them is built again',
     )
     await enqueue(db, { kind: 'repair', key: hash ?? name, payload: { hash, deploymentIds: ready } })
-    await artifacts.note(name, new Date().toISOString())
+    await artifacts.writeNote(name, new Date().toISOString())
   }
 }

@@ -1,4 +1,4 @@
-// Files by the hash of their content, with compressed copies: written once, verified whenever they are used again.
+// Files named by the hash of their content, with compressed copies: written once, verified before each reuse.
 import { createHash, hash, randomBytes } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -19,38 +19,38 @@ import { syncPath } from '../files/durable.ts'
 import { createKnownFiles, type KnownFiles } from './known-files.ts'
 
 export type StoredFile = {
-  /** SHA-256 of the content, in hexadecimal: its name in the store, and its ETag. */
+  /** SHA-256 of the content in hexadecimal: its name in the store, and its ETag. */
   hash: string
   size: number
-  /** Sizes of the compressed copies, if compression is worthwhile. */
+  /** Sizes of the compressed copies, if compression helps. */
   br?: number
   gzip?: number
 }
 
 export type Encoding = 'br' | 'gzip'
 
-/** The name of a blob: its hash, and the encoding of a compressed copy. */
+/** The name of a blob: its hash, and the encoding if it is a compressed copy. */
 export const blobName = /^([0-9a-f]{64})(?:\.(br|gzip))?$/
 
 export type Blobs = {
   known: KnownFiles
   pathOf(hash: string, encoding?: Encoding): string
-  /** Stores the content of a file unless it is there undamaged. The name's extension decides whether it is compressed. */
+  /** Stores a file unless an undamaged copy exists. The extension of its name decides whether it is compressed. */
   store(name: string, size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile>
-  /** The same for content that is stored already, and not read for it: null unless this process knows it to be whole. */
-  again(name: string, hash: string, size: number): Promise<StoredFile | null>
-  /** Whether the file is there and its content is what its name says. */
+  /** Finds content that is already stored, without reading it; null unless this process knows that it is intact. */
+  findStored(name: string, hash: string, size: number): Promise<StoredFile | null>
+  /** Whether the file exists and its content matches its name. */
   isWhole(hash: string, encoding?: Encoding): Promise<boolean>
-  /** The content; null if it is missing or damaged. For files that fit into memory. */
+  /** The content of a file that fits into memory; null if it is missing or damaged. */
   load(hash: string, encoding?: Encoding): Promise<Buffer | null>
-  /** Writes a missing or damaged file anew from its other copies; whether it is whole now. */
-  mend(hash: string, encoding?: Encoding): Promise<boolean>
+  /** Restores a missing or damaged file from its other copies. Returns whether it is intact now. */
+  repair(hash: string, encoding?: Encoding): Promise<boolean>
 }
 
 const compressible = new Set(
   '.html .htm .css .js .mjs .cjs .json .map .svg .txt .xml .md .csv .ico .wasm .webmanifest .ttf .otf .eot'.split(' '),
 )
-// Below the first, compression saves no packet; above the second, it takes too much time and memory.
+// A smaller file fits into one packet anyway. Compressing a larger one takes too much time and memory.
 const minCompressedBytes = 860
 /** Larger files are streamed to disk instead of buffered, and have no compressed copies. */
 export const maxBufferedBytes = 10 << 20
@@ -60,7 +60,7 @@ const compressors = { br: promisify(brotliCompress), gzip: promisify(gzip) }
 const decompressors = { br: promisify(brotliDecompress), gzip: promisify(gunzip) }
 const decoders = { br: createBrotliDecompress, gzip: createGunzip }
 
-/** Where a blob is, below the folder of all. */
+/** The path of a blob within the store. */
 export function blobPath(name: string, encoding?: Encoding): string {
   return `${name.slice(0, 2)}/${encoding ? `${name}.${encoding}` : name}`
 }
@@ -69,13 +69,13 @@ export function isCompressible(fileName: string, bytes: number): boolean {
   return compressible.has(extname(fileName).toLowerCase()) && bytes >= minCompressedBytes
 }
 
-/** The compressed copies of a file; null if they are not worthwhile. */
-export async function copiesOf(content: Buffer): Promise<Record<Encoding, Buffer> | null> {
+/** The compressed copies of a file; null if they save too little. */
+export async function compressedCopies(content: Buffer): Promise<Record<Encoding, Buffer> | null> {
   const { length } = content
   const params = {
     [constants.BROTLI_PARAM_QUALITY]: length <= smallBytes ? 6 : 5,
     [constants.BROTLI_PARAM_SIZE_HINT]: length,
-    // The default window is 4 MB, and its setup takes longer than compressing a page.
+    // The default window is 4 MB. Setting it up takes longer than compressing a page.
     [constants.BROTLI_PARAM_LGWIN]: Math.min(22, Math.max(10, Math.ceil(Math.log2(length)))),
   }
   const [br, zipped] = await Promise.all([
@@ -89,7 +89,7 @@ export function decompress(content: Buffer, encoding: Encoding): Promise<Buffer>
   return decompressors[encoding](content, { maxOutputLength: maxBufferedBytes + 1 })
 }
 
-/** Whether these are the bytes that the name stands for. Rejects if a compressed copy cannot be decompressed. */
+/** Whether the content matches the name. Rejects if a compressed copy can't be decompressed. */
 export async function isContentOf(content: Buffer, name: string, encoding?: Encoding): Promise<boolean> {
   return hash('sha256', encoding ? await decompress(content, encoding) : content) === name
 }
@@ -101,7 +101,7 @@ export async function isStreamOf(source: Readable, name: string, encoding?: Enco
   return digest.read().toString('hex') === name
 }
 
-/** `onDamaged` hears of a file that was damaged and is written anew. */
+/** `onDamaged` is called for a damaged file that is about to be rewritten. */
 export function createBlobs(directory: string, onDamaged: (name: string) => void): Blobs {
   const pathOf = (name: string, encoding?: Encoding) => join(directory, blobPath(name, encoding))
   const known = createKnownFiles()
@@ -111,7 +111,7 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
       const content = await readFile(pathOf(name, encoding))
       return (await isContentOf(content, name, encoding)) ? content : null
     } catch (error) {
-      if (isOfTheFile(error)) return null
+      if (isFileError(error)) return null
       throw error
     }
   }
@@ -121,14 +121,14 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
       const source = createReadStream(pathOf(name, encoding), { highWaterMark: 1 << 20 })
       return await isStreamOf(source, name, encoding)
     } catch (error) {
-      if (isOfTheFile(error)) return false
+      if (isFileError(error)) return false
       throw error
     }
   }
 
   /**
-   * Whether a stored file can be used again. It is first marked as used now, so that a sweep keeps it, and then read:
-   * one that is being removed at this moment is missing by then. What this process read before is not read again.
+   * Whether a stored file can be reused. It is first marked as used, so that the sweep keeps it, and then read, which fails
+   * if the sweep is just removing it. A file that this process has read before isn't read again.
    */
   async function reuse(name: string, encoding?: Encoding): Promise<boolean> {
     const path = pathOf(name, encoding)
@@ -141,17 +141,17 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
   }
 
   async function writeCopies(name: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
-    const copies = await copiesOf(content)
+    const copies = await compressedCopies(content)
     if (!copies) return {}
     await Promise.all([
-      place(pathOf(name, 'br'), (aside) => writeFile(aside, copies.br)),
-      place(pathOf(name, 'gzip'), (aside) => writeFile(aside, copies.gzip)),
+      writeAtomically(pathOf(name, 'br'), (temporaryPath) => writeFile(temporaryPath, copies.br)),
+      writeAtomically(pathOf(name, 'gzip'), (temporaryPath) => writeFile(temporaryPath, copies.gzip)),
     ])
     await Promise.all([known.noteWritten(pathOf(name, 'br')), known.noteWritten(pathOf(name, 'gzip'))])
     return { br: copies.br.length, gzip: copies.gzip.length }
   }
 
-  async function again(fileName: string, name: string, size: number): Promise<StoredFile | null> {
+  async function findStored(fileName: string, name: string, size: number): Promise<StoredFile | null> {
     const sizeOf = async (encoding?: Encoding) => (await known.use(pathOf(name, encoding))) || null
     if ((await sizeOf()) !== size) return null
     if (!isCompressible(fileName, size)) return { hash: name, size }
@@ -167,40 +167,40 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
     return { br: br.size, gzip: zipped.size }
   }
 
-  /** Buffers the content once for its hash, its copy and its compressed copies. */
+  /** Buffers the content once, for the hash, the file and its compressed copies. */
   async function storeSmall(fileName: string, content: Buffer): Promise<StoredFile> {
     const name = hash('sha256', content)
-    if (!(await reuse(name))) await place(pathOf(name), (aside) => writeFile(aside, content))
+    if (!(await reuse(name))) await writeAtomically(pathOf(name), (temporaryPath) => writeFile(temporaryPath, content))
     return { hash: name, size: content.length, ...(await compress(fileName, name, content)) }
   }
 
-  /** The hash is known only after everything is written, so what is there already is replaced. */
+  /** The hash is only known once everything is written, so an existing file is replaced. */
   async function storeLarge(size: number, content: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<StoredFile> {
     const digest = createHash('sha256')
-    const aside = join(directory, `${randomBytes(12).toString('hex')}.new`)
+    const temporaryPath = join(directory, `${randomBytes(12).toString('hex')}.new`)
     async function* hashed() {
       for await (const chunk of content) {
         digest.update(chunk)
         yield chunk
       }
     }
-    await mkdir(dirname(aside), { recursive: true })
+    await mkdir(dirname(temporaryPath), { recursive: true })
     try {
-      await pipeline(hashed, createWriteStream(aside, { flags: 'wx' }))
+      await pipeline(hashed, createWriteStream(temporaryPath, { flags: 'wx' }))
       const name = digest.digest('hex')
       const target = pathOf(name)
       await mkdir(dirname(target), { recursive: true })
-      await rename(aside, target)
+      await rename(temporaryPath, target)
       return { hash: name, size }
     } finally {
-      await rm(aside, { force: true })
+      await rm(temporaryPath, { force: true })
     }
   }
 
-  async function mend(name: string, encoding?: Encoding): Promise<boolean> {
+  async function repair(name: string, encoding?: Encoding): Promise<boolean> {
     if (await isWhole(name, encoding)) return true
     if (encoding) {
-      const content = (await mend(name)) ? await load(name) : null
+      const content = (await repair(name)) ? await load(name) : null
       if (content) await writeCopies(name, content)
       return content !== null && isWhole(name, encoding)
     }
@@ -208,9 +208,9 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
       const content = await load(name, copy)
       if (!content) continue
       const plain = await decompress(content, copy)
-      await place(pathOf(name), async (aside) => {
-        await writeFile(aside, plain)
-        await syncPath(aside)
+      await writeAtomically(pathOf(name), async (temporaryPath) => {
+        await writeFile(temporaryPath, plain)
+        await syncPath(temporaryPath)
       })
       return true
     }
@@ -226,34 +226,34 @@ export function createBlobs(directory: string, onDamaged: (name: string) => void
       for await (const chunk of content) chunks.push(chunk)
       return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
     },
-    again,
+    findStored,
     isWhole,
     load,
-    mend,
+    repair,
   }
 }
 
-/** Written to a temporary file and renamed, so that readers and crashes never see a partial file. */
-export async function place(
+/** Writes to a temporary file and renames it, so that readers and crashes never see a partial file. */
+export async function writeAtomically(
   path: string,
-  write: (aside: string) => Promise<unknown>,
-  aside = `${path}.${randomBytes(6).toString('hex')}.new`,
+  write: (temporaryPath: string) => Promise<unknown>,
+  temporaryPath = `${path}.${randomBytes(6).toString('hex')}.new`,
 ): Promise<void> {
   try {
-    await write(aside).catch(async (error) => {
+    await write(temporaryPath).catch(async (error) => {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      await mkdir(dirname(aside), { recursive: true })
-      await write(aside)
+      await mkdir(dirname(temporaryPath), { recursive: true })
+      await write(temporaryPath)
     })
-    await rename(aside, path)
+    await rename(temporaryPath, path)
   } catch (error) {
-    await rm(aside, { force: true })
+    await rm(temporaryPath, { force: true })
     throw error
   }
 }
 
-/** Whether a file could not be read because it is missing or damaged, and not because the machine is short of something. */
-export function isOfTheFile(error: unknown): boolean {
+/** Whether a file couldn't be read because it is missing or damaged, rather than because the machine lacks resources. */
+export function isFileError(error: unknown): boolean {
   const { code = '' } = error as NodeJS.ErrnoException
   return code === 'ENOENT' || code === 'EIO' || code === 'EISDIR' || /^(Z_|ERR_)/.test(code)
 }

@@ -1,50 +1,50 @@
-// What this process knows of stored files without reading them again: which were whole, and which are on the disk. A file
-// that was changed or replaced since, by whomever, is not known any more: its inode, its size or its time is another one.
+// Remembers which stored files this process found intact or made durable, so that it needn't read them again. A file that
+// was changed or replaced since is forgotten: its inode, size or time differs.
 import { stat, utimes } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 
 export type KnownFiles = {
-  /** Marks a file as used now: its size if it is known to be whole, false if not, or null if there is no such file. */
+  /** Marks a file as used now. Returns its size if it is known to be intact, false if not, null if it doesn't exist. */
   use(path: string): Promise<number | false | null>
-  /** It was read and found whole since it was marked. */
+  /** The file was read and found intact after it was marked. */
   noteWhole(path: string): Promise<void>
-  /** It was written just now. */
+  /** The file was just written. */
   noteWritten(path: string): Promise<void>
-  /** Whether it was made durable; `identity` is that of the file that is there now. */
+  /** Whether the file was made durable. `identity` is that of the current file. */
   isDurable(path: string, identity?: string): boolean
   noteDurable(path: string): Promise<void>
 }
 
-const most = 100_000
-// A disk may damage a file without anybody writing to it: now and then each is read again.
-const wholeForMs = 3600_000
-// How long a mark of use is as good as a new one: a sweep leaves alone what was used within hours.
-const markedForMs = 60_000
-// The mark is a time in whole milliseconds. File systems keep it to less than this; they stamp writes by a coarser clock.
-const sameMs = 0.01
+const maxFiles = 100_000
+// Disks can damage files that nobody writes to, so each file is read again now and then.
+const rereadAfterMs = 3600_000
+// How long a mark counts as fresh: the sweep spares files that were used within hours.
+const freshMarkMs = 60_000
+// The mark has whole milliseconds. File systems store it to within this, but stamp writes with a coarser clock.
+const toleranceMs = 0.01
 
-type Known = { identity: string; size: number; markedMs: number; changedMs: number; readMs: number }
-type Found = { ino: number; birthtimeMs: number; mtimeMs: number }
+type KnownFile = { identity: string; size: number; markedMs: number; changedMs: number; readMs: number }
+type FileStat = { ino: number; birthtimeMs: number; mtimeMs: number }
 
-/** Inodes are given to other files later on; the time when a file was made is not. */
-export const identityOf = ({ ino, birthtimeMs }: Pick<Found, 'ino' | 'birthtimeMs'>) => `${ino} ${birthtimeMs}`
+/** Inodes are reused for other files; the creation time tells those apart. */
+export const identityOf = ({ ino, birthtimeMs }: Pick<FileStat, 'ino' | 'birthtimeMs'>) => `${ino} ${birthtimeMs}`
 
-const hasMark = (found: Found, markedMs: number) => Math.abs(found.mtimeMs - markedMs) < sameMs
+const hasMark = (found: FileStat, markedMs: number) => Math.abs(found.mtimeMs - markedMs) < toleranceMs
 
 export function createKnownFiles(): KnownFiles {
-  // By size: with `max` they would reserve their whole memory at once.
-  const bound = { maxSize: most, sizeCalculation: () => 1 }
-  const marks = new LRUCache<string, number>(bound)
-  const whole = new LRUCache<string, Known>(bound)
-  const durable = new LRUCache<string, string>(bound)
-  const look = (path: string) => stat(path).catch(() => null)
+  // With `max` instead of `maxSize`, the caches would allocate all their memory at once.
+  const limit = { maxSize: maxFiles, sizeCalculation: () => 1 }
+  const marks = new LRUCache<string, number>(limit)
+  const whole = new LRUCache<string, KnownFile>(limit)
+  const durable = new LRUCache<string, string>(limit)
+  const statOf = (path: string) => stat(path).catch(() => null)
 
-  /** Nobody has written to it since it was marked here. */
-  async function isUnchanged(path: string, known: Known | undefined): Promise<boolean> {
-    if (!known || Date.now() - known.readMs > wholeForMs) return false
-    const now = await look(path)
+  /** Whether nobody has written to the file since we marked it. */
+  async function isUnchanged(path: string, known: KnownFile | undefined): Promise<boolean> {
+    if (!known || Date.now() - known.readMs > rereadAfterMs) return false
+    const now = await statOf(path)
     if (now === null || identityOf(now) !== known.identity || now.size !== known.size) return false
-    // A write may be stamped with the very time of the mark, but it changes this one as well.
+    // A write can happen to get the same mtime as the mark, but it also changes the ctime.
     return hasMark(now, known.markedMs) && now.ctimeMs === known.changedMs
   }
 
@@ -61,7 +61,7 @@ export function createKnownFiles(): KnownFiles {
 
   async function noteWhole(path: string): Promise<void> {
     const markedMs = marks.get(path)
-    const now = await look(path)
+    const now = await statOf(path)
     if (now === null || markedMs === undefined || !hasMark(now, markedMs)) return
     const { size, ctimeMs: changedMs } = now
     whole.set(path, { identity: identityOf(now), size, markedMs, changedMs, readMs: Date.now() })
@@ -71,12 +71,12 @@ export function createKnownFiles(): KnownFiles {
     async use(path) {
       const known = whole.get(path)
       const isKnown = await isUnchanged(path, known)
-      if (isKnown && Date.now() - known!.markedMs < markedForMs) return known!.size
+      if (isKnown && Date.now() - known!.markedMs < freshMarkMs) return known!.size
       whole.delete(path)
       const markedMs = await mark(path)
       if (markedMs === null) return null
       if (!isKnown) return false
-      const changedMs = (await look(path))?.ctimeMs
+      const changedMs = (await statOf(path))?.ctimeMs
       if (changedMs !== undefined) whole.set(path, { ...known!, markedMs, changedMs })
       return known!.size
     },
@@ -87,7 +87,7 @@ export function createKnownFiles(): KnownFiles {
     },
     isDurable: (path, identity) => durable.has(path) && (identity === undefined || durable.get(path) === identity),
     async noteDurable(path) {
-      const now = await look(path)
+      const now = await statOf(path)
       if (now) durable.set(path, identityOf(now))
     },
   }

@@ -7,13 +7,13 @@ import { syncFileSystems, syncPath, syncPaths, syncTree } from '../files/durable
 import { removeTree } from '../files/remove-tree.ts'
 import { randomLabel } from '../ids.ts'
 import type { Artifacts, Manifest } from './artifacts.ts'
-import { type Blobs, createBlobs, maxBufferedBytes, place } from './blobs.ts'
+import { type Blobs, createBlobs, maxBufferedBytes, writeAtomically } from './blobs.ts'
 import { identityOf } from './known-files.ts'
 import { createLocalInventory, type Folders, foldersIn } from './local-inventory.ts'
 
 export type LocalArtifacts = Artifacts & {
   pathOf: Blobs['pathOf']
-  /** Its parts; `damaged` has an entry for each file that is known to be damaged and not yet repaired. */
+  /** `damaged` has a file for each blob or manifest that is damaged and not yet repaired. */
   readonly folders: Folders
 }
 
@@ -28,11 +28,11 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
   const { known, ...offered } = blobs
   const { pathOf } = blobs
   const manifestPath = (deploymentId: string) => join(folders.manifests, `${deploymentId}.json`)
-  /** A folder of its own, so that what a worker that died had written of a manifest is found. */
+  /** A folder per deployment, so that partial manifests of a worker that died are found. */
   const partialPath = (deploymentId: string) => join(folders.manifests, `${deploymentId}.new`)
   const removePartial = (deploymentId: string) => rm(partialPath(deploymentId), { recursive: true, force: true })
 
-  /** The paths of all blobs, each with its size. */
+  /** The paths of all blobs of a deployment, with their sizes. */
   function blobsOf({ files }: Manifest): Map<string, number> {
     const found = new Map<string, number>()
     for (const { hash, size, br, gzip } of Object.values(files)) {
@@ -56,8 +56,8 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
   }
 
   /**
-   * A sweep that took one of them for unused, because this build took longer than any may, is noticed here; and so is
-   * one that somebody has written anew since it was made durable.
+   * Notices a blob that the sweep considered unused because this build took longer than any build may. Blobs that were
+   * rewritten since they were made durable are made durable again.
    */
   async function requireAll(found: Map<string, number>): Promise<void> {
     const left = [...found]
@@ -114,7 +114,7 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
       await report(name)
       throw new Error(`${name} is missing or damaged`)
     },
-    async keep(hashes) {
+    async persist(hashes) {
       await syncBlobs(hashes.map((hash) => pathOf(hash)))
     },
     open: (hash, encoding) => open(pathOf(hash, encoding)),
@@ -125,11 +125,11 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
     async publish(deploymentId, manifest) {
       const found = blobsOf(manifest)
       await makeDurable(manifest, found, deploymentId)
-      const write = async (aside: string) => {
-        await writeFile(aside, JSON.stringify(manifest))
-        await syncPath(aside)
+      const write = async (temporaryPath: string) => {
+        await writeFile(temporaryPath, JSON.stringify(manifest))
+        await syncPath(temporaryPath)
       }
-      await place(manifestPath(deploymentId), write, join(partialPath(deploymentId), randomLabel(12)))
+      await writeAtomically(manifestPath(deploymentId), write, join(partialPath(deploymentId), randomLabel(12)))
       await removePartial(deploymentId)
       await syncPath(folders.manifests)
       await requireAll(found)
@@ -137,17 +137,17 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
     read,
     remove,
     serverDirectory: (deploymentId) => join(folders.servers, deploymentId),
-    async mend(hash, encoding) {
-      if (!(await blobs.mend(hash, encoding))) return false
+    async repair(hash, encoding) {
+      if (!(await blobs.repair(hash, encoding))) return false
       const path = pathOf(hash, encoding)
       await syncPaths([path, dirname(path)], [folders.files])
       return true
     },
     report,
     damaged: () => readdir(folders.damaged).catch(() => []),
-    noteOf: (name) => readFile(join(folders.damaged, name), 'utf8').catch(() => ''),
-    note: (name, text) => writeFile(join(folders.damaged, name), text),
-    settle: (name) => rm(join(folders.damaged, name), { force: true }),
+    readNote: (name) => readFile(join(folders.damaged, name), 'utf8').catch(() => ''),
+    writeNote: (name, text) => writeFile(join(folders.damaged, name), text),
+    clearReport: (name) => rm(join(folders.damaged, name), { force: true }),
     inventory: createLocalInventory(folders, remove),
     async putBlob(hash, encoding, content) {
       const path = pathOf(hash, encoding)
@@ -157,7 +157,7 @@ export function createArtifacts(root: string, log?: Logger): LocalArtifacts {
       return encoding !== undefined || digest.digest('hex') === hash
     },
     async putManifest(deploymentId, manifest) {
-      // Not published, which would refuse a deployment that was incomplete already, and wait for the disk each time.
+      // Doesn't use `publish`, which would refuse an incomplete deployment and wait for the disk each time.
       await mkdir(folders.manifests, { recursive: true })
       await writeFile(manifestPath(deploymentId), JSON.stringify(manifest), { flag: 'wx' })
     },

@@ -1,11 +1,11 @@
-// What a store in a directory holds, and how blobs are removed there beside builds that publish, without any lock:
+// Lists what a store directory contains, and removes unused blobs while builds publish, without a lock:
 //
 //   A build marks a stored file as used now (its mtime), then reads it, and writes it if it is gone.
-//   The sweep takes only files that were not used since long before it read the manifests. It renames such a file, looks
-//   at its time once more, and gives it back if a build has marked it meanwhile.
+//   The sweep only considers files that weren't used since long before it read the manifests. It renames such a file,
+//   checks its time once more, and renames it back if a build has marked it in the meantime.
 //
-// Whichever comes first, the build either finds no file, or the sweep finds the mark. A sweep that dies in between leaves
-// the renamed file, which the next one gives back.
+// Whichever comes first, either the build finds no file, or the sweep finds the mark. If the sweep dies in between, the
+// next one renames the file back.
 import { createReadStream } from 'node:fs'
 import { link, opendir, readFile, rename, rm, stat, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ export const foldersIn = (root: string): Folders => ({
 })
 
 export const manifestName = /^(dpl_\w+)\.json$/
-/** Of a deployment: its manifest, its tree, a temporary form of either. */
+/** A deployment's manifest, its tree, or a temporary form of either. */
 const remnantName = /^(dpl_\w+)(?:\.json)?(?:\.[\w.]*new)?$/
 const removedAtOnce = 500
 const renamed = '.swept'
@@ -54,12 +54,12 @@ export function createLocalInventory(
       for await (const { name } of await openFolder(folderOf(folder))) {
         if (!blobName.test(name)) continue
         const size = (await stat(join(folderOf(folder), name)).catch(() => null))?.size
-        // Removed meanwhile.
+        // Undefined if it was removed in the meantime.
         if (size !== undefined) yield { name, size }
       }
     },
     has: async (name) => (await changedAt(pathOf(name))) !== null,
-    /** Temporary files are dealt with on the way. */
+    /** Cleans up temporary files along the way. */
     async *unused(folder, isNeeded, usedBefore) {
       let unused: string[] = []
       for await (const { name } of await openFolder(folderOf(folder))) {
@@ -84,7 +84,7 @@ export function createLocalInventory(
       }
       return removed
     },
-    /** Large files are written in the folder of all folders. */
+    /** Temporary files of large blobs are in the top folder. */
     async tidy(usedBefore) {
       for await (const { name } of await openFolder(folders.files)) {
         await settleTemporary(join(folders.files, name), usedBefore)
@@ -93,14 +93,14 @@ export function createLocalInventory(
     readMark: () => readFile(mark, 'utf8').catch(() => ''),
     async writeMark(text) {
       await writeFile(mark, text).catch((error) => {
-        // Nothing is stored yet.
+        // The folder doesn't exist until something is stored.
         if (error.code !== 'ENOENT') throw error
       })
     },
   }
 }
 
-/** The entries of a folder whose names match; the pattern finds the id of a deployment in them. */
+/** The entries of a folder whose names match `pattern`, which captures the id of a deployment. */
 export function remnantsIn(folder: string, pattern: RegExp, remove: RemnantFolder['remove']): RemnantFolder {
   return {
     name: folder,
@@ -115,25 +115,25 @@ export function remnantsIn(folder: string, pattern: RegExp, remove: RemnantFolde
   }
 }
 
-/** Files of builds that died are removed, those of sweeps that died are given back. */
+/** Removes temporary files of builds that died, and restores files that a dead sweep renamed. */
 async function settleTemporary(path: string, usedBefore: number): Promise<void> {
   if (path.endsWith(renamed)) await giveBack(path, path.slice(0, -renamed.length))
   else if (path.endsWith('.new') && (await isOld(path, usedBefore))) await rm(path, { force: true })
 }
 
-/** Its bytes, or null if it stays. */
+/** Returns the size of the removed file, or null if it stays. */
 async function removeUnused(path: string, usedBefore: number): Promise<number | null> {
-  const aside = path + renamed
+  const temporaryPath = path + renamed
   try {
-    // It may wait here for its turn since it was listed.
+    // It may have been used since it was listed.
     if (!(await isOld(path, usedBefore))) return null
-    await rename(path, aside)
-    const { mtimeMs, size } = await stat(aside)
+    await rename(path, temporaryPath)
+    const { mtimeMs, size } = await stat(temporaryPath)
     if (mtimeMs < usedBefore) {
-      await unlink(aside)
+      await unlink(temporaryPath)
       return size
     }
-    await giveBack(aside, path)
+    await giveBack(temporaryPath, path)
   } catch (error) {
     // Another sweep was faster.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
@@ -141,13 +141,13 @@ async function removeUnused(path: string, usedBefore: number): Promise<number | 
   return null
 }
 
-/** Unless a build has written it anew. */
-async function giveBack(aside: string, path: string): Promise<void> {
-  await link(aside, path).catch((error) => {
-    // Some file systems have no links; then a file that a build has written meanwhile is replaced by its equal.
-    if (error.code !== 'EEXIST' && error.code !== 'ENOENT') return rename(aside, path)
+/** Renames the file back, unless a build has written it again. */
+async function giveBack(temporaryPath: string, path: string): Promise<void> {
+  await link(temporaryPath, path).catch((error) => {
+    // Some file systems have no links. There, a file that a build has written in the meantime is replaced by an equal one.
+    if (error.code !== 'EEXIST' && error.code !== 'ENOENT') return rename(temporaryPath, path)
   })
-  await rm(aside, { force: true })
+  await rm(temporaryPath, { force: true })
 }
 
 async function isOld(path: string, usedBefore: number): Promise<boolean> {
@@ -159,7 +159,7 @@ async function changedAt(path: string): Promise<number | null> {
   return (await stat(path).catch(() => null))?.mtimeMs ?? null
 }
 
-/** The entries of a folder, some at a time; none if it is not there. */
+/** Reads the entries of a folder a few at a time; none if it doesn't exist. */
 export async function openFolder(path: string): Promise<AsyncIterable<{ name: string }>> {
   return opendir(path, { bufferSize: 256 }).catch((error) => {
     if (error.code !== 'ENOENT') throw error

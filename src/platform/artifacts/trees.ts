@@ -1,5 +1,5 @@
-// Trees of server projects: read from a directory, packed into one archive, and written into a new directory. Whoever
-// wrote a tree is not trusted: nothing is followed, and nothing is written but below the directory.
+// Reads the trees of server projects from a directory, packs them into an archive, and writes them to a new directory. The
+// author of a tree is not trusted: links are never followed, and nothing is written outside the directory.
 import { createHash } from 'node:crypto'
 import { constants, createWriteStream } from 'node:fs'
 import { access, type FileHandle, mkdir, open, readdir, readlink, symlink, writeFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { createGunzip, createGzip } from 'node:zlib'
 import { ByteReader } from '../files/byte-reader.ts'
 import { BadArchive, readTar, type TarEntry, tarEnd, tarHeader, tarPadding } from '../files/tar.ts'
 
-/** The content must be read before the next entry is asked for. */
+/** The content must be read before the next entry. */
 export type TreeEntry =
   | Exclude<TarEntry, { kind: 'file' }>
   | (Extract<TarEntry, { kind: 'file' }> & { content: AsyncIterable<Buffer> | Iterable<Buffer> })
@@ -17,10 +17,10 @@ export type TreeEntry =
 const chunkBytes = 256 << 10
 const largeBytes = 4 << 20
 const writesAtOnce = 16
-// More than a build may lay out.
-const most = { entries: 400_000, bytes: 5 * 1024 ** 3 }
+// More than a build may produce.
+const limits = { entries: 400_000, bytes: 5 * 1024 ** 3 }
 
-/** A directory before what is in it. */
+/** Yields a directory before its content. */
 export async function* readTree(directory: string, path: string): AsyncGenerator<TreeEntry> {
   await access(directory)
   yield { kind: 'directory', path, mode: 0o755 }
@@ -41,7 +41,7 @@ async function* readInside(directory: string, prefix: string): AsyncGenerator<Tr
   }
 }
 
-/** Closes the file when its content was read. */
+/** Closes the file after its content was read. */
 export async function* fileEntry(file: FileHandle, path: string, mode: number): AsyncGenerator<TreeEntry> {
   try {
     const { size } = await file.stat()
@@ -51,10 +51,10 @@ export async function* fileEntry(file: FileHandle, path: string, mode: number): 
   }
 }
 
-/** From its beginning, and no more than it had when its size was asked for. */
+/** Reads a file from the start, up to the size that it had when it was opened. */
 export async function* chunksOf(file: FileHandle, size: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < size; ) {
-    // Not reused: what was yielded may still wait to be written.
+    // A new buffer each time: earlier chunks may still be waiting to be written.
     const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, size - at))
     const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
     if (bytesRead === 0) return
@@ -63,7 +63,7 @@ export async function* chunksOf(file: FileHandle, size: number): AsyncGenerator<
   }
 }
 
-/** The header and the content of an entry, without its padding. */
+/** The header and content of an entry, without padding. */
 export async function* entryBytes(entry: TreeEntry): AsyncGenerator<Buffer> {
   yield tarHeader(entry)
   if (entry.kind !== 'file') return
@@ -75,7 +75,7 @@ export async function* entryBytes(entry: TreeEntry): AsyncGenerator<Buffer> {
   if (written !== entry.size) throw new Error(`${entry.path} changed while it was read.`)
 }
 
-/** The same bytes in fewer pieces: each piece costs the compressor the same, however small it is. */
+/** Joins small chunks, because the compressor costs the same for each chunk, however small. */
 export async function* inBlocks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let held: Buffer[] = []
   let length = 0
@@ -108,13 +108,13 @@ export async function packTree(directory: string, file: string): Promise<{ hash:
       yield piece
     }
   }
-  // Level 1 halves a node_modules in a quarter of the time that the best takes.
+  // Level 1 halves a node_modules folder in a quarter of the time that level 9 takes.
   const gzip = createGzip({ level: 1, chunkSize: chunkBytes })
   await pipeline(inBlocks(archive()), gzip, counted, createWriteStream(file, { flags: 'wx', mode: 0o600 }))
   return { hash: digest.digest('hex'), size }
 }
 
-/** Writes the tree of an archive into `directory`, which it makes. Closes the archive. */
+/** Creates `directory` and writes the tree of an archive into it. Closes the archive. */
 export async function unpackTree(archive: FileHandle, directory: string): Promise<void> {
   const source = archive.createReadStream({ highWaterMark: chunkBytes })
   const gunzip = createGunzip({ chunkSize: chunkBytes })
@@ -126,7 +126,7 @@ export async function unpackTree(archive: FileHandle, directory: string): Promis
     write = await createTreeWriter(directory)
     for await (const entry of readTar(reader)) {
       if (entry.kind === 'file') bytes += entry.size
-      if (++entries > most.entries || bytes > most.bytes) throw new BadArchive('The archive is too large.')
+      if (++entries > limits.entries || bytes > limits.bytes) throw new BadArchive('The archive is too large.')
       if (entry.kind !== 'file') await write.add(entry)
       else {
         await write.add({ ...entry, content: reader.stream(entry.size) })
@@ -142,15 +142,15 @@ export async function unpackTree(archive: FileHandle, directory: string): Promis
 }
 
 export type TreeWriter = {
-  /** Rejects with BadArchive for a path that is there already or in no directory of this tree. */
+  /** Rejects with BadArchive for a path that already exists or whose directory isn't in this tree. */
   add(entry: TreeEntry): Promise<void>
-  /** When everything is written; rejects if something could not be. */
+  /** Resolves when everything is written; rejects if something couldn't be. */
   end(): Promise<void>
-  /** When nothing is being written any more. */
+  /** Resolves when no write is in progress. */
   settled(): Promise<void>
 }
 
-/** An entry goes only into a directory that was made here, so never through a link. */
+/** Only writes into directories that it created itself, so never through a link. */
 export async function createTreeWriter(directory: string): Promise<TreeWriter> {
   const made = new Set([directory])
   const running = new Set<Promise<void>>()

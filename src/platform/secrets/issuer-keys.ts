@@ -5,8 +5,8 @@ import https from 'node:https'
 import { LRUCache } from 'lru-cache'
 import { Fault } from '../errors.ts'
 import { checkedLookup, type Reach } from '../http/checked-lookup.ts'
-import { refuseOddAnswers } from '../http/odd-answers.ts'
 import { hostRefusal, isLoopback } from '../http/public-address.ts'
+import { rejectUnexpectedResponses } from '../http/unexpected-responses.ts'
 
 export type Claims = Record<string, unknown> & { iss: string; exp: number; iat: number }
 
@@ -119,7 +119,7 @@ async function getJson(url: string, rules: IssuerRules, reach: Reach): Promise<R
         response.on('error', reject)
       },
     )
-    refuseOddAnswers(sent, reject)
+    rejectUnexpectedResponses(sent, reject)
     sent.on('error', reject)
   })
   return JSON.parse(text)

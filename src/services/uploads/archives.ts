@@ -158,5 +158,5 @@ export async function storeArchive(artifacts: Artifacts, path: string): Promise<
   })
   await Promise.all(running)
   if (failure) throw failure
-  await artifacts.keep([...hashes])
+  await artifacts.persist([...hashes])
 }

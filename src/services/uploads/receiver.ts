@@ -196,7 +196,7 @@ export function createReceiver({
         }
       }
       await Promise.all(Array.from({ length: artifacts.storesAtOnce }, next))
-      await artifacts.keep(hashes)
+      await artifacts.persist(hashes)
     }
     await (storesLocally ? holding(bytes, work) : storing(work))
   }
@@ -245,7 +245,7 @@ export function createReceiver({
     if (found !== sha256) throw otherHash(found)
     await announceStored(room, size)
     await storeFile(path, size)
-    await artifacts.keep([sha256])
+    await artifacts.persist([sha256])
     await rm(part, { force: true })
     return size
   }

@@ -50,7 +50,7 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
   async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {
     const manifest = await artifacts.read(deploymentId, { fresh: true })
     if (hash === undefined) return manifest !== null
-    return (await artifacts.mend(hash)) || (manifest?.kind === 'node' && manifest.tree?.hash !== hash)
+    return (await artifacts.repair(hash)) || (manifest?.kind === 'node' && manifest.tree?.hash !== hash)
   }
 
   return {
@@ -67,7 +67,7 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
         }
         if (!(await isWhole(hash, id))) continue
         // Also where the file is not needed any more, because its manifest names another one.
-        if (hash) await artifacts.settle(hash)
+        if (hash) await artifacts.clearReport(hash)
         return void log.info({ file: hash ?? id, deploymentId: id }, 'a damaged file is repaired')
       }
       throw new Error(`building ${deploymentIds.join(', ')} again did not bring ${hash ?? 'the manifest'} back`)

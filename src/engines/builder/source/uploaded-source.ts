@@ -28,7 +28,7 @@ export async function lostOf(
   const lost: string[] = []
   for (const hash of new Set(files.map(({ sha256 }) => sha256))) {
     signal.throwIfAborted()
-    if (!(await artifacts.mend(hash))) lost.push(hash)
+    if (!(await artifacts.repair(hash))) lost.push(hash)
   }
   return lost
 }

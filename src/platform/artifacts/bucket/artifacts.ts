@@ -1,4 +1,4 @@
-// The artifact store in a bucket, for any number of machines. Each keeps copies of what it uses in its own directory.
+// The artifact store in a bucket, for any number of machines. Each machine caches what it uses in its own directory.
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -8,10 +8,10 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { removeTree } from '../../files/remove-tree.ts'
 import { type Artifacts, type Manifest, type StoredFile, StoreUnavailable } from '../artifacts.ts'
-import { blobName, copiesOf, decompress, type Encoding, isCompressible, maxBufferedBytes } from '../blobs.ts'
+import { blobName, compressedCopies, decompress, type Encoding, isCompressible, maxBufferedBytes } from '../blobs.ts'
 import { foldersIn, manifestName } from '../local-inventory.ts'
 import { packTree } from '../trees.ts'
-import { type Bucket, type Found, readAll } from './client.ts'
+import { type Bucket, type ObjectInfo, readAll } from './client.ts'
 import { createDiskCache } from './disk-cache.ts'
 import { createBucketInventory, requireNoRemoval } from './inventory.ts'
 import { createManifests } from './manifests.ts'
@@ -28,7 +28,7 @@ export type BucketArtifactsOptions = {
 
 const storesAtOnce = 24
 const headsAtOnce = 32
-// An object that is older is stored again, which makes it young: the sweep keeps it for as long at least.
+// Older objects are stored again, which makes them young: the sweep keeps objects for at least this long.
 const reuseMs = 7 * 24 * 3600_000
 const reportAgainMs = 60_000
 
@@ -40,13 +40,13 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
   const trees = createTrees({ objects, cache, manifests, folders })
   const reported = new LRUCache<string, true>({ max: 10_000, ttl: reportAgainMs })
 
-  const isYoung = (found: Found | null) => found !== null && found.modifiedMs > Date.now() - reuseMs
+  const isYoung = (found: ObjectInfo | null) => found !== null && found.modifiedMs > Date.now() - reuseMs
   const has = async (hash: string, encoding: Encoding | undefined, size: number) => {
     const found = await bucket.head(blobKey(hash, encoding))
     return isYoung(found) && found!.size === size
   }
 
-  /** Buffers the content once for its hash, its copy and its compressed copies. */
+  /** Buffers the content once, for the hash, the file and its compressed copies. */
   async function storeSmall(fileName: string, content: Buffer): Promise<StoredFile> {
     const plain = contentOf(content)
     const stored = { hash: plain.sha256, size: plain.size }
@@ -61,7 +61,7 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
   async function compress(hash: string, content: Buffer): Promise<Pick<StoredFile, 'br' | 'gzip'>> {
     const [br, gzip] = await Promise.all([bucket.head(blobKey(hash, 'br')), bucket.head(blobKey(hash, 'gzip'))])
     if (isYoung(br) && isYoung(gzip)) return { br: br!.size, gzip: gzip!.size }
-    const copies = await copiesOf(content)
+    const copies = await compressedCopies(content)
     if (!copies) return {}
     await Promise.all([
       objects.put(hash, 'br', contentOf(copies.br)),
@@ -70,9 +70,9 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
     return { br: copies.br.length, gzip: copies.gzip.length }
   }
 
-  /** The hash, and so the key, is known only after everything was read. */
+  /** The hash, and so the key, is only known once everything is read. */
   function storeLarge(content: Iterable<Buffer> | AsyncIterable<Buffer>, encoding?: Encoding, wanted?: string) {
-    return objects.aside(
+    return objects.withTemporaryFile(
       async (path) => {
         const digest = createHash('sha256')
         let size = 0
@@ -95,13 +95,13 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
   }
 
   function storeTree(directory: string): Promise<{ hash: string; size: number }> {
-    return objects.aside(
+    return objects.withTemporaryFile(
       (path) => packTree(directory, path),
       (path, { hash, size }) => objects.put(hash, undefined, { sha256: hash, size, body: path }),
     )
   }
 
-  /** All of it is there, and nobody is about to remove any of it. */
+  /** Makes sure that all blobs exist and that no sweep is about to remove one. */
   async function requireAll({ files, tree }: Manifest): Promise<void> {
     const wanted = new Map<string, number>()
     for (const { hash, size, br, gzip } of [...Object.values(files), ...(tree ? [tree as StoredFile] : [])]) {
@@ -142,34 +142,34 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
       if (hash) await objects.drop(hash, encoding as Encoding | undefined)
       else await manifests.drop(name)
       if (await bucket.head(`damaged/${name}`)) return
-      await note(name, '')
+      await writeNote(name, '')
       log?.error({ file: name }, 'an object of the artifact store is missing or damaged')
     } catch (err) {
       log?.error({ err, file: name }, 'a damaged object was not noted')
     }
   }
 
-  const note = (name: string, text: string) => bucket.put(`damaged/${name}`, contentOf(Buffer.from(text)))
+  const writeNote = (name: string, text: string) => bucket.put(`damaged/${name}`, contentOf(Buffer.from(text)))
 
-  async function mend(hash: string, encoding?: Encoding): Promise<boolean> {
+  async function repair(hash: string, encoding?: Encoding): Promise<boolean> {
     if (await objects.isWhole(hash, encoding)) return true
-    const isMended = encoding ? await mendCopy(hash, encoding) : await mendPlain(hash)
-    if (isMended || (await objects.isWhole(hash, encoding))) return true
-    // So that the next build that has the content does not take it for stored.
+    const isRepaired = encoding ? await repairCopy(hash, encoding) : await repairPlain(hash)
+    if (isRepaired || (await objects.isWhole(hash, encoding))) return true
+    // So that the next build with this content doesn't take it for stored.
     await bucket.delete(blobKey(hash, encoding))
     return false
   }
 
-  async function mendCopy(hash: string, encoding: Encoding): Promise<boolean> {
-    const content = (await mend(hash)) ? await objects.ask(hash) : null
-    const copies = content && (await copiesOf(content))
+  async function repairCopy(hash: string, encoding: Encoding): Promise<boolean> {
+    const content = (await repair(hash)) ? await objects.fetchIntact(hash) : null
+    const copies = content && (await compressedCopies(content))
     if (copies) await objects.put(hash, encoding, contentOf(copies[encoding]))
     return copies !== null
   }
 
-  async function mendPlain(hash: string): Promise<boolean> {
+  async function repairPlain(hash: string): Promise<boolean> {
     for (const encoding of ['br', 'gzip'] as const) {
-      const copy = await objects.ask(hash, encoding)
+      const copy = await objects.fetchIntact(hash, encoding)
       if (!copy) continue
       await objects.put(hash, undefined, contentOf(await decompress(copy, encoding)))
       return true
@@ -187,8 +187,8 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
       for await (const chunk of content) chunks.push(chunk)
       return storeSmall(name, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
     },
-    // The bucket has answered that it has them.
-    async keep() {},
+    // The bucket acknowledged them, so they are durable.
+    async persist() {},
     serverDirectory: (deploymentId) => join(folders.servers, deploymentId),
     async publish(deploymentId, given) {
       const directory = join(folders.servers, deploymentId)
@@ -203,7 +203,7 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
     open: objects.open,
     openTree: trees.open,
     isWhole: objects.isWhole,
-    mend,
+    repair,
     report,
     async damaged() {
       const names: string[] = []
@@ -211,12 +211,12 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
         names.push(...page.map(({ key }) => key.slice('damaged/'.length)))
       return names.filter((name) => blobName.test(name) || manifestName.test(`${name}.json`))
     },
-    async noteOf(name) {
+    async readNote(name) {
       const found = await bucket.get(`damaged/${name}`)
       return found ? readAll(found.body, 1000) : ''
     },
-    note,
-    settle: (name) => bucket.delete(`damaged/${name}`),
+    writeNote,
+    clearReport: (name) => bucket.delete(`damaged/${name}`),
     inventory: createBucketInventory({ bucket, folders, manifests, remove, reuseMs }),
     async putBlob(hash, encoding, content) {
       const { hash: own } = await storeLarge(content, encoding, hash)
@@ -228,7 +228,7 @@ export function createBucketArtifacts({ bucket, root, cacheBytes, log }: BucketA
       delete manifest.tree
       if (given.kind === 'node') {
         const tree = await storeTree(directory).catch((error) => {
-          // Of a deployment that was not complete.
+          // The deployment was incomplete.
           if (error.code !== 'ENOENT') throw error
         })
         if (tree) manifest.tree = tree

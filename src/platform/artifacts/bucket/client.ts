@@ -1,4 +1,4 @@
-// A bucket of an S3-compatible service: signed requests with time limits, a few tries each, and errors in words.
+// A client for a bucket of an S3-compatible service: signs requests, limits their time, retries, and explains errors.
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { type IncomingMessage, Agent as PlainAgent, request as plainRequest } from 'node:http'
@@ -6,64 +6,64 @@ import { Agent, request } from 'node:https'
 import { pipeline } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AwsV4Signer } from 'aws4fetch'
-import { refuseOddAnswers } from '../../http/odd-answers.ts'
+import { rejectUnexpectedResponses } from '../../http/unexpected-responses.ts'
 import { StoreUnavailable } from '../artifacts.ts'
-import { createGate } from './gate.ts'
-import { type Listed, parseCode, parseList } from './xml.ts'
+import { createCircuitBreaker } from './circuit-breaker.ts'
+import { type ListedObject, parseCode, parseList } from './xml.ts'
 
 export type BucketOptions = {
-  /** Base address of the service; the bucket is the first part of the path. */
+  /** Base URL of the service; the bucket is the first part of the path. */
   endpoint: string
   region: string
   accessKey: string
   secretKey: string
   bucket: string
-  /** Before every key: empty, or with a slash at its end. */
+  /** Precedes every key: empty, or ends with a slash. */
   prefix: string
-  /** How long nothing may be heard. */
+  /** How long the service may send nothing. */
   idleMs?: number
 }
 
-/** `body`: the bytes, or the path of a file that has them. */
+/** `body` is the content itself, or the path of a file with it. */
 export type Content = { sha256: string; size: number; body: Buffer | string }
 
-export type Found = {
+export type ObjectInfo = {
   size: number
   modifiedMs: number
-  /** What `put` was told of the content. */
+  /** The hash that was passed to `put`. */
   sha256: string | null
 }
 
 export type Bucket = {
-  head(key: string): Promise<Found | null>
-  /** The body must be read, or destroyed. If it comes too slowly or not whole, it ends with StoreUnavailable. */
-  get(key: string): Promise<(Found & { body: IncomingMessage }) | null>
-  /** As a whole or not at all. */
+  head(key: string): Promise<ObjectInfo | null>
+  /** The caller must read or destroy the body. If it is too slow or truncated, it fails with StoreUnavailable. */
+  get(key: string): Promise<(ObjectInfo & { body: IncomingMessage }) | null>
+  /** Stores the whole object or nothing. */
   put(key: string, content: Content): Promise<void>
-  /** The service refuses a request that is signed more than a quarter of an hour ago: it has no effect later than that. */
+  /** The service refuses requests signed more than 15 minutes ago, so `signedAt` limits when this can take effect. */
   delete(key: string, signedAt?: Date): Promise<void>
-  /** In the order of the keys, a thousand at a time. */
-  list(prefix: string): AsyncGenerator<Listed[]>
-  /** A sentence if the service cannot be used. */
+  /** In the order of the keys, 1,000 at a time. */
+  list(prefix: string): AsyncGenerator<ListedObject[]>
+  /** A sentence if the service can't be used. */
   readiness(): Promise<string | null>
   close(): void
 }
 
-/** After that a service takes no signed request any more. */
+/** How long a service accepts a signed request. */
 export const signatureMs = 15 * 60_000
 
 const defaultIdleMs = 10_000
-// Of a GET only the first: a visitor waits.
+// A GET only uses the first, because a visitor is waiting.
 const retryDelaysMs = [200, 1_000]
 const connections = 64
-// Slower than that is as good as not at all.
-const slowest = { ms: 30_000, bytesPerMs: 256 }
-const quickest = 50_000
+// A slower service counts as unavailable.
+const maxDuration = { baseMs: 30_000, bytesPerMs: 256 }
+const storeBytesPerMs = 50_000
 const maxXmlBytes = 4 << 20
 const readinessMs = 5_000
 const nothing: Content = { sha256: createHash('sha256').digest('hex'), size: 0, body: Buffer.alloc(0) }
 
-type Asked = { key?: string; query?: Record<string, string>; content?: Content; signedAt?: Date | undefined }
+type ObjectRequest = { key?: string; query?: Record<string, string>; content?: Content; signedAt?: Date | undefined }
 
 export function createBucket(options: BucketOptions): Bucket {
   const { region, accessKey, secretKey, bucket, prefix, idleMs = defaultIdleMs } = options
@@ -71,24 +71,24 @@ export function createBucket(options: BucketOptions): Bucket {
   const isPlain = base.protocol === 'http:'
   const agent = new (isPlain ? PlainAgent : Agent)({ keepAlive: true, maxSockets: connections, scheduling: 'lifo' })
   const cache = new Map<string, ArrayBuffer>()
-  const gate = createGate()
+  const breaker = createCircuitBreaker()
   const unavailable = (why: string, cause?: unknown) =>
     new StoreUnavailable(`The artifact store s3://${bucket} at ${base.host} ${why}.`, { cause })
 
-  async function sign(method: string, { key, query, content = nothing, signedAt }: Asked) {
+  async function sign(method: string, { key, query, content = nothing, signedAt }: ObjectRequest) {
     const url = new URL(
       `${base.pathname.replace(/\/$/, '')}/${bucket}${key === undefined ? '' : `/${prefix}${key}`}`,
       base,
     )
     for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value)
-    const given: Record<string, string> = { 'x-amz-content-sha256': content.sha256 }
-    if (method === 'PUT') given['x-amz-meta-sha256'] = content.sha256
+    const extraHeaders: Record<string, string> = { 'x-amz-content-sha256': content.sha256 }
+    if (method === 'PUT') extraHeaders['x-amz-meta-sha256'] = content.sha256
     const credentials = { accessKeyId: accessKey, secretAccessKey: secretKey, service: 's3', region, cache }
     const datetime = (signedAt ?? new Date()).toISOString().replace(/[:-]|\.\d{3}/g, '')
     const { headers } = await new AwsV4Signer({
       method,
       url: url.href,
-      headers: given,
+      headers: extraHeaders,
       datetime,
       ...credentials,
     }).sign()
@@ -96,15 +96,15 @@ export function createBucket(options: BucketOptions): Bucket {
     return { url, headers: Object.fromEntries(headers) }
   }
 
-  /** The head of the answer; rejects if there is none. */
-  async function attempt(method: string, asked: Asked): Promise<IncomingMessage> {
-    const { url, headers } = await sign(method, asked)
-    const { body, size } = asked.content ?? nothing
-    // A service may be silent for long while it keeps something large.
-    const timeout = idleMs + size / quickest
+  /** Resolves with the response once its head has arrived. */
+  async function attempt(method: string, parts: ObjectRequest): Promise<IncomingMessage> {
+    const { url, headers } = await sign(method, parts)
+    const { body, size } = parts.content ?? nothing
+    // A service may be silent for a long time while it stores a large object.
+    const timeout = idleMs + size / storeBytesPerMs
     return new Promise((resolve, reject) => {
       const sent = (isPlain ? plainRequest : request)(url, { method, headers, agent, timeout })
-      const limit = setTimeout(tooSlow, slowest.ms + size / slowest.bytesPerMs)
+      const limit = setTimeout(tooSlow, maxDuration.baseMs + size / maxDuration.bytesPerMs)
       function tooSlow() {
         sent.destroy(new Error('it takes too long'))
       }
@@ -116,12 +116,12 @@ export function createBucket(options: BucketOptions): Bucket {
       })
       sent.on('response', (response) => {
         clearTimeout(limit)
-        tellWhoBroke(response)
+        blameStore(response)
         if (!sent.writableFinished) response.on('end', () => sent.destroy())
         resolve(response)
       })
-      refuseOddAnswers(sent, reject)
-      // An answer may come before everything is sent; what goes wrong with the rest of it does not matter then.
+      rejectUnexpectedResponses(sent, reject)
+      // The response may arrive before everything is sent. What happens to the rest of the request doesn't matter then.
       if (typeof body !== 'string') return void sent.end(body)
       const file = createReadStream(body, { highWaterMark: 1 << 20 })
       file.on('error', (error) => reject(new LocalFailure(error.message, { cause: error })))
@@ -129,42 +129,46 @@ export function createBucket(options: BucketOptions): Bucket {
     })
   }
 
-  /** An answer that is no failure of the service: 2xx, or 404 for a key. */
-  async function send(method: string, asked: Asked): Promise<IncomingMessage> {
-    const pass = gate.enter()
+  /** Returns a successful response: 2xx, or 404 for a key. */
+  async function send(method: string, parts: ObjectRequest): Promise<IncomingMessage> {
+    const outcome = breaker.start()
     let stale = 0
     try {
       for (let tries = 0; ; tries++) {
-        const found = await attempt(method, asked).catch((error: Error) => error)
-        if (found instanceof LocalFailure) throw found.cause
-        // The service had closed it since its last use: all that is known is that another connection is needed.
-        if (found instanceof StaleConnection && ++stale <= connections) {
+        const result = await attempt(method, parts).catch((error: Error) => error)
+        if (result instanceof LocalFailure) throw result.cause
+        // The service closed the connection while it was idle, so this only shows that we need another one.
+        if (result instanceof StaleConnection && ++stale <= connections) {
           tries--
           continue
         }
-        const isAnswer = !(found instanceof Error)
-        const failure = isAnswer
-          ? await faultOf(found, method, asked)
-          : unavailable(`does not answer: ${found.message}`, found)
-        if (isAnswer && failure === null) {
-          pass.succeed()
-          return found
+        const isResponse = !(result instanceof Error)
+        const failure = isResponse
+          ? await faultOf(result, method, parts)
+          : unavailable(`does not answer: ${result.message}`, result)
+        if (isResponse && failure === null) {
+          outcome.succeed()
+          return result
         }
-        const status = isAnswer ? found.statusCode! : 0
+        const status = isResponse ? result.statusCode! : 0
         const isPassing = status === 0 || status >= 500 || status === 429 || status === 408
         if (!isPassing || tries === (method === 'GET' ? 1 : retryDelaysMs.length)) {
-          if (status === 0 || status === 503) pass.fail(failure!)
+          if (status === 0 || status === 503) outcome.fail(failure!)
           throw failure
         }
         await sleep(retryDelaysMs[tries]! * (0.5 + Math.random()))
       }
     } finally {
-      pass.leave()
+      outcome.finish()
     }
   }
 
-  /** Null if the answer is one that was asked for. */
-  async function faultOf(response: IncomingMessage, method: string, { key }: Asked): Promise<StoreUnavailable | null> {
+  /** Null if the response is a successful one. */
+  async function faultOf(
+    response: IncomingMessage,
+    method: string,
+    { key }: ObjectRequest,
+  ): Promise<StoreUnavailable | null> {
     const { statusCode = 0 } = response
     if (statusCode >= 200 && statusCode < 300) return null
     const code = parseCode(await readAll(response, 64 << 10).catch(() => ''))
@@ -178,7 +182,7 @@ export function createBucket(options: BucketOptions): Bucket {
     return unavailable(`answered ${shown}`)
   }
 
-  function foundOf({ headers }: IncomingMessage): Found {
+  function infoOf({ headers }: IncomingMessage): ObjectInfo {
     const size = Number(headers['content-length'] ?? Number.NaN)
     if (!Number.isSafeInteger(size)) throw unavailable('does not say how large an object is')
     const sha256 = headers['x-amz-meta-sha256']
@@ -186,13 +190,13 @@ export function createBucket(options: BucketOptions): Bucket {
     return { size, modifiedMs, sha256: typeof sha256 === 'string' ? sha256 : null }
   }
 
-  async function* list(wanted: string): AsyncGenerator<Listed[]> {
-    const query: Record<string, string> = { 'list-type': '2', prefix: prefix + wanted, 'max-keys': '1000' }
+  async function* list(below: string): AsyncGenerator<ListedObject[]> {
+    const query: Record<string, string> = { 'list-type': '2', prefix: prefix + below, 'max-keys': '1000' }
     for (;;) {
       const response = await send('GET', { query })
       const page = parseList(await readAll(response, maxXmlBytes))
       if (!page) throw unavailable('answered with no list of objects')
-      const own = page.objects.filter(({ key }) => key.startsWith(prefix + wanted))
+      const own = page.objects.filter(({ key }) => key.startsWith(prefix + below))
       yield own.map((one) => ({ ...one, key: one.key.slice(prefix.length) }))
       if (page.next === null) return
       if (query['continuation-token'] === page.next) throw unavailable('lists the same objects again and again')
@@ -200,8 +204,8 @@ export function createBucket(options: BucketOptions): Bucket {
     }
   }
 
-  let asked: { atMs: number; answer: Promise<string | null> } | null = null
-  async function ask(): Promise<string | null> {
+  let lastCheck: { atMs: number; problem: Promise<string | null> } | null = null
+  async function check(): Promise<string | null> {
     try {
       const response = await send('GET', { query: { 'list-type': '2', prefix, 'max-keys': '1' } })
       await readAll(response, maxXmlBytes)
@@ -215,15 +219,15 @@ export function createBucket(options: BucketOptions): Bucket {
     async head(key) {
       const response = await send('HEAD', { key })
       response.resume()
-      return response.statusCode === 404 ? null : foundOf(response)
+      return response.statusCode === 404 ? null : infoOf(response)
     },
     async get(key) {
       const body = await send('GET', { key })
       if (body.statusCode === 404) return null
-      const found = foundOf(body)
+      const found = infoOf(body)
       const limit = setTimeout(
         () => body.destroy(new Error('it takes too long')),
-        slowest.ms + found.size / slowest.bytesPerMs,
+        maxDuration.baseMs + found.size / maxDuration.bytesPerMs,
       )
       body.on('close', () => clearTimeout(limit))
       return { ...found, body }
@@ -238,29 +242,29 @@ export function createBucket(options: BucketOptions): Bucket {
     },
     list,
     readiness() {
-      if (!asked || Date.now() - asked.atMs > readinessMs) asked = { atMs: Date.now(), answer: ask() }
-      return asked.answer
+      if (!lastCheck || Date.now() - lastCheck.atMs > readinessMs) lastCheck = { atMs: Date.now(), problem: check() }
+      return lastCheck.problem
     },
     close: () => agent.destroy(),
   }
 }
 
-/** A connection that was kept broke before there was an answer. */
+/** A kept-alive connection broke before there was a response. */
 class StaleConnection extends Error {}
 
-/** The file of this machine that was to be sent cannot be read; it is not there at the next try either. */
+/** The local file to send can't be read; a retry wouldn't help. */
 class LocalFailure extends Error {}
 
-const brokenOff = (error: Error) =>
+const storeError = (error: Error) =>
   error instanceof StoreUnavailable
     ? error
     : new StoreUnavailable(`The artifact store broke off: ${error.message}.`, { cause: error })
 
-/** Whatever ends an answer early is the store's fault, for everybody who reads it. */
-function tellWhoBroke(response: IncomingMessage): void {
+/** Blames the store for whatever ends a response early, whoever reads it. */
+function blameStore(response: IncomingMessage): void {
   const { destroy } = response
-  response.destroy = (error?: Error) => destroy.call(response, error && brokenOff(error))
-  // Without a reader an error must not end the process.
+  response.destroy = (error?: Error) => destroy.call(response, error && storeError(error))
+  // Without a listener, an error would end the process.
   response.on('error', () => {})
 }
 

@@ -1,42 +1,42 @@
-// Copies of objects on the disk of this machine, by name, within a number of bytes: the least recently used go first. The
-// time of a file is the time of its last use, so that several processes share one cache, and a restart keeps it.
+// Copies of objects on this machine's disk, limited in size: the least recently used go first. A file's mtime is the time
+// of its last use, so that several processes can share a cache and a restart keeps it.
 import { execFile } from 'node:child_process'
 import { readdir, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { removeTree } from '../../files/remove-tree.ts'
-import { place } from '../blobs.ts'
+import { writeAtomically } from '../blobs.ts'
 import { type Folders, openFolder } from '../local-inventory.ts'
 
 export type DiskCache = {
-  /** Writes a file as a whole, by way of a temporary one. */
-  put(path: string, bytes: number, write: (aside: string) => Promise<unknown>): Promise<void>
-  /** Halves the cache, where the disk is full. */
+  /** Writes a whole file through a temporary one. */
+  put(path: string, bytes: number, write: (temporaryPath: string) => Promise<unknown>): Promise<void>
+  /** Halves the cache when the disk is full. */
   makeRoom(): Promise<void>
-  /** Counts what was written into the folders otherwise. */
+  /** Counts bytes that were written into the folders by other means. */
   added(bytes: number): void
-  /** A file was used now. */
+  /** Marks a file as used now. */
   used(path: string): void
-  /** Keeps a tree until what is returned is called. */
+  /** Keeps a tree until the returned function is called. */
   pin(tree: string): () => void
-  /** Settles when no removal is under way. */
+  /** Resolves when no removal is in progress. */
   idle(): Promise<void>
   close(): void
 }
 
-// What is removed at once, so that not every new file removes another one.
-const room = 0.1
-// So much is added before the folders are looked at again: other processes add too.
-const lookAfter = 0.05
+// Removes this much more than necessary, so that not every new file triggers a removal.
+const spareShare = 0.1
+// The folders are scanned again after this much was added, because other processes also add files.
+const rescanShare = 0.05
 const temporaryMs = 3600_000
-// The users of a tree say so more often.
+// Users of a tree touch it more often than this.
 const treeIdleMs = 15 * 60_000
 const pinEveryMs = 5 * 60_000
 
 type Item = { path: string; bytes: number; second: number; isTree: boolean }
 
 export function createDiskCache(folders: Folders, maxBytes: number, log?: Logger): DiskCache {
-  /** What the last look found, and what was added since. */
+  /** The size at the last scan, and what was added since. */
   let known = Number.POSITIVE_INFINITY
   let added = 0
   let removing: Promise<void> | null = null
@@ -67,7 +67,7 @@ export function createDiskCache(folders: Folders, maxBytes: number, log?: Logger
     }
   }
 
-  /** A tree does not change once it has its name. */
+  /** A tree doesn't change once it has its name. */
   async function sizeOf(tree: string): Promise<number> {
     const before = treeBytes.get(tree)
     if (before !== undefined) return before
@@ -81,8 +81,8 @@ export function createDiskCache(folders: Folders, maxBytes: number, log?: Logger
   const isRemovable = ({ path, second, isTree }: Item) =>
     !path.endsWith('.new') && !(isTree && (pins.has(path) || 1000 * second > Date.now() - treeIdleMs))
 
-  /** Two walks, so that the memory this takes does not grow with the number of files. */
-  async function shrink(most: number): Promise<void> {
+  /** Scans twice, so that its memory doesn't grow with the number of files. */
+  async function shrink(limit: number): Promise<void> {
     const bySecond = new Map<number, number>()
     let bytes = 0
     added = 0
@@ -90,12 +90,12 @@ export function createDiskCache(folders: Folders, maxBytes: number, log?: Logger
       bytes += item.bytes
       if (isRemovable(item)) bySecond.set(item.second, (bySecond.get(item.second) ?? 0) + item.bytes)
     }
-    if (bytes > most) bytes -= await removeOldest(bySecond, bytes - most * (1 - room))
+    if (bytes > limit) bytes -= await removeOldest(bySecond, bytes - limit * (1 - spareShare))
     known = bytes
   }
 
   async function removeOldest(bySecond: Map<number, number>, wanted: number): Promise<number> {
-    // Everything that was last used before some second, and of that second itself as much as is missing.
+    // Removes everything last used before some second, and as many of that second's files as necessary.
     let missing = wanted
     let border = Number.NEGATIVE_INFINITY
     for (const [second, bytes] of [...bySecond].sort(([a], [b]) => a - b)) {
@@ -114,12 +114,12 @@ export function createDiskCache(folders: Folders, maxBytes: number, log?: Logger
     return removed
   }
 
-  function look(most = maxBytes): Promise<void> {
-    removing ??= shrink(most)
+  function scan(limit = maxBytes): Promise<void> {
+    removing ??= shrink(limit)
       .catch((err) => log?.warn({ err }, 'the cache of artifacts could not be made smaller'))
       .finally(() => {
         removing = null
-        // Files that were added meanwhile may have been missed.
+        // It may have missed files that were added in the meantime.
         if (added > 0) count(0)
       })
     return removing
@@ -127,17 +127,17 @@ export function createDiskCache(folders: Folders, maxBytes: number, log?: Logger
 
   function count(bytes: number): void {
     added += bytes
-    if (added > maxBytes * lookAfter || known + added > maxBytes) void look()
+    if (added > maxBytes * rescanShare || known + added > maxBytes) void scan()
   }
 
   return {
     async put(path, bytes, write) {
-      await place(path, write)
+      await writeAtomically(path, write)
       count(bytes)
     },
     async makeRoom() {
-      await look()
-      await look(Math.min(known, maxBytes) / 2)
+      await scan()
+      await scan(Math.min(known, maxBytes) / 2)
     },
     added: count,
     used: touch,

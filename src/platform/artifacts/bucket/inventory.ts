@@ -1,13 +1,13 @@
-// What a bucket holds, and how blobs are removed there beside builds that publish, without any lock. A bucket can neither
-// rename nor remove on a condition, so each tells the other what it does before it looks:
+// Lists what a bucket contains, and removes unused blobs while builds publish, without a lock. A bucket can neither rename
+// nor remove on a condition, so each side announces what it does before it checks:
 //
-//   A build writes every blob anew that is older than some days, then looks whether one of its blobs is named in
-//   `removing/`. If so, it waits until that is over. Then it asks for all of its blobs once more, and writes the manifest.
-//   The sweep names the blobs it is about to remove in an object of `removing/`, then looks at the age of each, and removes
-//   those that are still old. Its requests are signed before it looks, as of some minutes ago, and the service takes no
-//   signature after a quarter of an hour: a sweep that was stopped in between removes nothing when it goes on later.
+//   A build rewrites every blob that is older than some days, then checks whether `removing/` names one of its blobs. If
+//   so, it waits until that removal is over. Then it checks all of its blobs once more, and writes the manifest.
+//   The sweep lists the blobs it is about to remove in an object in `removing/`, then checks the age of each, and removes
+//   those that are still old. It signs its requests first, dated some minutes ago, and the service refuses a signature
+//   after 15 minutes: a sweep that was paused in between removes nothing when it continues.
 //
-// Whichever comes first, the build finds the name in `removing/`, or the sweep finds the blob young.
+// Whichever comes first, either the build finds the name in `removing/`, or the sweep finds a young blob.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,7 +24,7 @@ export type BucketInventoryOptions = {
   folders: Folders
   manifests: Manifests
   remove(deploymentId: string): Promise<void>
-  /** How old a blob may be that a build uses again. */
+  /** The maximum age of a blob that a build reuses. */
   reuseMs: number
 }
 
@@ -33,7 +33,7 @@ const requestsAtOnce = 16
 const markKey = 'scrub-next'
 const maxNoteBytes = 1 << 20
 const waitMs = 60_000
-// How long the requests of a removal are accepted.
+// How long the service accepts the requests of a removal.
 const removalMs = 3 * 60_000
 const askEveryMs = 200
 
@@ -91,23 +91,23 @@ export function createBucketInventory(options: BucketInventoryOptions): Inventor
     },
     async removeUnused(names, usedBefore) {
       const signedAt = new Date(Date.now() - signatureMs + removalMs)
-      const told = `removing/${Date.now()}-${randomBytes(6).toString('hex')}`
-      await bucket.put(told, contentOf(Buffer.from(JSON.stringify(names))))
+      const notice = `removing/${Date.now()}-${randomBytes(6).toString('hex')}`
+      await bucket.put(notice, contentOf(Buffer.from(JSON.stringify(names))))
       const removed = { files: 0, bytes: 0 }
       const left = [...names]
       const next = async () => {
         for (let name = left.pop(); name !== undefined; name = left.pop()) {
           const found = await bucket.head(keyOf(name))
-          // Negated, so that an object whose age is not known stays.
+          // Negated, so that an object of unknown age stays.
           if (!found || !(found.modifiedMs < usedBefore - reuseMs)) continue
           await bucket.delete(keyOf(name), signedAt)
           removed.files++
           removed.bytes += found.size
         }
       }
-      // All of them, also if one fails: as long as one runs, builds must know.
+      // Waits for all of them even if one fails: builds must know as long as one is running.
       const ends = await Promise.allSettled(Array.from({ length: requestsAtOnce }, next))
-      await bucket.delete(told)
+      await bucket.delete(notice)
       for (const end of ends) if (end.status === 'rejected') throw end.reason
       return removed
     },
@@ -124,7 +124,7 @@ export function createBucketInventory(options: BucketInventoryOptions): Inventor
   }
 }
 
-/** No request of that sweep is accepted any more, whatever it does; twice the time, for clocks differ. */
+/** Whether the service no longer accepts requests of that sweep. Doubled, because clocks differ. */
 const isOver = (modifiedMs: number) => modifiedMs < Date.now() - 2 * removalMs
 
 /** Waits until no sweep is about to remove one of these blobs. */
@@ -142,8 +142,8 @@ async function isRemoved(bucket: Bucket, names: ReadonlyMap<string, unknown>): P
     for (const { key, modifiedMs } of page) {
       const found = isOver(modifiedMs) ? null : await bucket.get(key)
       if (!found) continue
-      const told: unknown = JSON.parse(await readAll(found.body, maxNoteBytes))
-      if (!Array.isArray(told) || told.some((name) => names.has(name))) return true
+      const announced: unknown = JSON.parse(await readAll(found.body, maxNoteBytes))
+      if (!Array.isArray(announced) || announced.some((name) => names.has(name))) return true
     }
   }
   return false
@@ -151,7 +151,7 @@ async function isRemoved(bucket: Bucket, names: ReadonlyMap<string, unknown>): P
 
 async function* textOf(bucket: Bucket, key: string): AsyncGenerator<string> {
   const found = await bucket.get(key)
-  // Removed meanwhile.
+  // Removed in the meantime.
   if (!found) throw new MissingObject(`${key} is gone.`)
   for await (const chunk of found.body) yield chunk.toString('latin1')
 }

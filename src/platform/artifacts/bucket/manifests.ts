@@ -1,4 +1,4 @@
-// The manifests of a bucket, and copies of them on this machine: each with its digest, for a disk forgets too.
+// The manifests of a bucket, and copies of them on this machine. Each copy has a digest, because disks lose data too.
 import { hash as hashOf } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -25,16 +25,18 @@ export function createManifests({ bucket, cache, folders }: { bucket: Bucket; ca
     return parse(text)
   }
 
-  /** Null if the bucket has none, or one that is damaged. */
-  async function ask(deploymentId: string): Promise<Manifest | null> {
+  /** Null if the bucket has no manifest, or a damaged one. */
+  async function fetch(deploymentId: string): Promise<Manifest | null> {
     const found = await bucket.get(keyOf(deploymentId))
     const text = found && (await readAll(found.body, maxBytes))
     if (text === null || (found!.sha256 ?? hashOf('sha256', text)) !== hashOf('sha256', text)) return null
     const manifest = parse(text)
     if (!manifest) return null
     const copy = `${hashOf('sha256', text)}\n${text}`
-    // Without the copy it is asked for again.
-    await cache.put(pathOf(deploymentId), copy.length, (aside) => writeFile(aside, copy)).catch(() => {})
+    // Without the copy, it is fetched again.
+    await cache
+      .put(pathOf(deploymentId), copy.length, (temporaryPath) => writeFile(temporaryPath, copy))
+      .catch(() => {})
     return manifest
   }
 
@@ -44,7 +46,7 @@ export function createManifests({ bucket, cache, folders }: { bucket: Bucket; ca
     readCopy,
     async read(deploymentId: string, fresh: boolean): Promise<Manifest | null> {
       const copy = fresh ? null : await readCopy(deploymentId)
-      return copy ?? ask(deploymentId)
+      return copy ?? fetch(deploymentId)
     },
     async write(deploymentId: string, manifest: Manifest): Promise<void> {
       await bucket.put(keyOf(deploymentId), contentOf(Buffer.from(JSON.stringify(manifest))))
@@ -62,7 +64,7 @@ function parse(text: string): Manifest | null {
   }
 }
 
-/** Hashes and the root become paths of this machine, and others may write to a bucket. */
+/** Hashes and the root become paths on this machine, and others may write to the bucket. */
 function isManifest(found: Manifest): boolean {
   const { kind, files, root = '', node = '24', manager, tree } = found
   if (kind !== 'static' && kind !== 'node') return false

@@ -1,4 +1,4 @@
-// The trees of servers on this machine: unpacked from the archive that the manifest names, once for all who start them.
+// Server trees on this machine: unpacked from the archive that the manifest names, once for all who start the server.
 import { randomBytes } from 'node:crypto'
 import { access, rename } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,12 +14,13 @@ import type { Objects } from './objects.ts'
 export type TreesOptions = { objects: Objects; cache: DiskCache; manifests: Manifests; folders: Folders }
 
 export function createTrees({ objects, cache, manifests, folders }: TreesOptions) {
-  /** What this process has published: its server is proved here before anybody else may start it. */
+  /** What this process has published. Its worker tests the server before anybody else may start it. */
   const published = new LRUCache<string, Manifest>({ max: 1_000 })
-  const making = new Map<string, Promise<void>>()
+  const inProgress = new Map<string, Promise<void>>()
 
-  /** The hash is in the name: a deployment that was built twice has two trees for a while. */
-  const placeOf = (deploymentId: string, hash: string) => join(folders.servers, `${deploymentId}.${hash.slice(0, 16)}`)
+  /** The name includes the hash, because a deployment that was built twice has two trees for a while. */
+  const directoryOf = (deploymentId: string, hash: string) =>
+    join(folders.servers, `${deploymentId}.${hash.slice(0, 16)}`)
 
   async function manifestOf(deploymentId: string): Promise<Manifest | null> {
     try {
@@ -31,46 +32,46 @@ export function createTrees({ objects, cache, manifests, folders }: TreesOptions
     }
   }
 
-  async function make(directory: string, hash: string): Promise<void> {
+  async function create(directory: string, hash: string): Promise<void> {
     if (await exists(directory)) return
-    // Held open: the cache may remove the file as soon as it is there.
+    // Opened now, because the cache may remove the file at any time.
     const archive = await objects.open(hash)
-    const aside = `${directory}.${randomBytes(6).toString('hex')}.new`
+    const temporaryPath = `${directory}.${randomBytes(6).toString('hex')}.new`
     try {
-      await unpackTree(archive, aside)
-      await settle(aside, directory)
+      await unpackTree(archive, temporaryPath)
+      await moveInto(temporaryPath, directory)
     } finally {
-      await removeTree(aside)
+      await removeTree(temporaryPath)
     }
-    // The tree itself is kept.
+    // Only the tree is kept.
     await objects.drop(hash)
     cache.added(0)
   }
 
-  /** Another process may have made the same. */
-  async function settle(aside: string, directory: string): Promise<void> {
-    await rename(aside, directory).catch(async (error) => {
+  /** Another process may have created the same tree. */
+  async function moveInto(temporaryPath: string, directory: string): Promise<void> {
+    await rename(temporaryPath, directory).catch(async (error) => {
       if (!(await exists(directory))) throw error
-      await removeTree(aside)
+      await removeTree(temporaryPath)
     })
   }
 
-  function makeOnce(directory: string, hash: string): Promise<void> {
-    let made = making.get(directory)
-    if (!made) {
-      made = make(directory, hash).finally(() => making.delete(directory))
-      making.set(directory, made)
+  function createOnce(directory: string, hash: string): Promise<void> {
+    let creating = inProgress.get(directory)
+    if (!creating) {
+      creating = create(directory, hash).finally(() => inProgress.delete(directory))
+      inProgress.set(directory, creating)
     }
-    return made
+    return creating
   }
 
   async function openFrom(deploymentId: string, manifest: Manifest | null | undefined): Promise<Tree> {
     const hash = manifest?.tree?.hash
     if (!hash) throw new MissingObject('The artifact store has no tree of this server.')
-    const directory = placeOf(deploymentId, hash)
+    const directory = directoryOf(deploymentId, hash)
     const release = cache.pin(directory)
     try {
-      await makeOnce(directory, hash)
+      await createOnce(directory, hash)
     } catch (error) {
       release()
       throw error
@@ -80,9 +81,9 @@ export function createTrees({ objects, cache, manifests, folders }: TreesOptions
   }
 
   return {
-    /** The tree that a build has laid out and published. */
+    /** Takes over the tree that a build has published. */
     async adopt(deploymentId: string, manifest: Manifest, from: string): Promise<void> {
-      await settle(from, placeOf(deploymentId, manifest.tree!.hash))
+      await moveInto(from, directoryOf(deploymentId, manifest.tree!.hash))
       published.set(deploymentId, manifest)
       cache.added(manifest.tree!.size)
     },

@@ -1,6 +1,6 @@
-// The little of S3's XML that is needed: the page of a list, and the code of an error.
+// The part of S3's XML that we need: the page of a list, and the code of an error.
 
-export type Listed = { key: string; size: number; modifiedMs: number }
+export type ListedObject = { key: string; size: number; modifiedMs: number }
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
 
@@ -14,10 +14,10 @@ function textOf(xml: string, name: string): string | null {
   })
 }
 
-/** Null if it is no page of a list. */
-export function parseList(xml: string): { objects: Listed[]; next: string | null } | null {
+/** Null if it isn't a page of a list. */
+export function parseList(xml: string): { objects: ListedObject[]; next: string | null } | null {
   if (!/<ListBucketResult[\s>]/.test(xml)) return null
-  const objects: Listed[] = []
+  const objects: ListedObject[] = []
   for (const [, content] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
     const key = textOf(content!, 'Key')
     const size = Number(textOf(content!, 'Size'))
@@ -27,7 +27,7 @@ export function parseList(xml: string): { objects: Listed[]; next: string | null
   }
   const isCut = textOf(xml, 'IsTruncated') === 'true'
   const next = textOf(xml, 'NextContinuationToken')
-  // A list that is cut and cannot be continued would be taken for the whole.
+  // Taken for complete, a truncated list without a continuation would hide objects.
   if (isCut && !next) return null
   return { objects, next: isCut ? next : null }
 }
