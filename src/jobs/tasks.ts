@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
 import type { Database } from '../platform/database/database.ts'
-import { holdLease } from '../platform/database/lease.ts'
+import { renewLease } from '../platform/database/lease.ts'
 import { randomLabel } from '../platform/ids.ts'
 import type { Pausable } from '../platform/observe/draining.ts'
 import { requireRightClock } from './clock.ts'
@@ -41,7 +41,7 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
   async function attempt({ name, everyMs, run }: Task): Promise<void> {
     const [taken] = await takeTask(db, { name, worker })
     if (!taken) return
-    const lease = holdLease(async () => (await renewTask(db, { name, worker })).length > 0)
+    const lease = renewLease(async () => (await renewTask(db, { name, worker })).length > 0)
     const running = async () => {
       requireRightClock(taken.now)
       await run(AbortSignal.any([stopping.signal, lease.lost]))

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { Database, Db } from '../platform/database/database.ts'
-import { holdLease, LostLease } from '../platform/database/lease.ts'
+import { LostLease, renewLease } from '../platform/database/lease.ts'
 import type { Notifications } from '../platform/database/notifications.ts'
 import { inGroups } from '../platform/database/pool.ts'
 import { randomLabel } from '../platform/ids.ts'
@@ -121,7 +121,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken, slot: Slot): Promise<void> {
     // Asked for before the worker was paused or stopped: somebody else takes it.
     if (paused || stopping.signal.aborted) return void (await releaseJob(db, { worker: name, id: job.id }))
-    const lease = holdLease(async () => (await renewJob(db, { worker: name, id: job.id })).length > 0)
+    const lease = renewLease(async () => (await renewJob(db, { worker: name, id: job.id })).length > 0)
     const signal = AbortSignal.any([stopping.signal, lease.lost])
     try {
       // An attempt before this one has not ended in any way that a worker tells of.

@@ -1,12 +1,12 @@
-// Long work in short pieces, so that nobody waits for it.
+// Splits long work into short pieces, so that it doesn't block other work.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How much a piece did, and whether there may be more to do. */
 export type Batch = { count: number; more: boolean }
 
 /**
- * Repeats a piece of work until nothing is left, and returns the sum of what they did. It rests after each piece for as
- * long as that took: the work takes one connection at most, for half of the time.
+ * Repeats `piece` until nothing is left, and returns the total count. After each piece it pauses for as long as the piece
+ * took, so it uses at most one connection, half of the time.
  */
 export async function inBatches(signal: AbortSignal | undefined, piece: () => Promise<Batch>): Promise<number> {
   let total = 0
@@ -20,7 +20,7 @@ export async function inBatches(signal: AbortSignal | undefined, piece: () => Pr
   }
 }
 
-/** The same for a deletion that takes a highest number of rows, as `deleteMany` of Prisma does. */
+/** For a deletion with a row limit, such as Prisma's `deleteMany`. */
 export function deleteInBatches(
   signal: AbortSignal | undefined,
   remove: (limit: number) => Promise<{ count: number }>,

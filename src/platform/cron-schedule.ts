@@ -1,4 +1,4 @@
-// Schedules as cron writes them: minute, hour, day of the month, month and day of the week, in UTC.
+// Cron schedules in UTC: minute, hour, day of the month, month and day of the week.
 
 type Field = { name: string; min: number; max: number; names?: readonly string[] }
 
@@ -10,7 +10,7 @@ const fields: readonly Field[] = [
   { name: 'hour', min: 0, max: 23 },
   { name: 'day of the month', min: 1, max: 31 },
   { name: 'month', min: 1, max: 12, names: months },
-  // Sunday is 0, and 7 too.
+  // Sunday is 0 or 7.
   { name: 'day of the week', min: 0, max: 7, names: weekdays },
 ]
 
@@ -20,16 +20,16 @@ export type CronSchedule = {
   days: ReadonlySet<number>
   months: ReadonlySet<number>
   weekdays: ReadonlySet<number>
-  /** Both are given, so that either will do. */
+  /** Whether both kinds of day are restricted; then either may match. */
   eitherDay: boolean
 }
 
-/** Thrown with what is wrong, as the rest of a sentence about the schedule. */
+/** The message is the rest of a sentence that starts with "The schedule". */
 export class BadSchedule extends Error {}
 
 function numberOf(text: string, { name, min, max, names }: Field, isEnd: boolean): number {
   const named = names?.indexOf(text.toLowerCase()) ?? -1
-  // A range may end with Sunday: SAT-SUN.
+  // A range may end on Sunday: SAT-SUN.
   if (named >= 0) return isEnd && names === weekdays && named === 0 ? 7 : named + min
   const value = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN
   if (value >= min && value <= max) return value
@@ -61,7 +61,7 @@ export function parseSchedule(text: string): CronSchedule {
   }
   const [minutes, hours, days, months, given] = parts.map((part, index) => valuesOf(part, fields[index]!))
   const weekdays = new Set([...given!].map((day) => day % 7))
-  // As in every cron: a field that begins with a star leaves the choice to the other one.
+  // As in every cron: if a field starts with a star, only the other one restricts the days.
   const eitherDay = !parts[2]!.startsWith('*') && !parts[4]!.startsWith('*')
   const sorted = (values: Set<number>) => [...values].sort((a, b) => a - b)
   const schedule = {
@@ -83,10 +83,10 @@ function isDay({ days, months, weekdays, eitherDay }: CronSchedule, day: Date): 
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
-// The 29th of February on one day of the week comes after 40 years at most, where a century has no leap year between.
+// A 29 February on a given weekday comes at most 40 years later, if a century without a leap day lies between.
 const maxDays = 41 * 366
 
-/** The first time after this one; null if there is none. */
+/** The first run after `after`; null if there is none. */
 export function nextRun(schedule: CronSchedule, after: Date): Date | null {
   const from = (Math.floor(after.getTime() / minuteMs) + 1) * minuteMs
   const midnight = Math.floor(from / dayMs) * dayMs

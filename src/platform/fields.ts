@@ -1,10 +1,10 @@
-// Refused fields of a body: rules that a schema cannot state, collected so that a caller hears of all of them at once.
+// Invalid fields of a body: collects all errors of rules that a schema can't express, so that one response names them all.
 import { Fault, type FieldCode, type FieldError } from './errors.ts'
 
-/** How many refused fields one answer names. */
+/** The maximum number of invalid fields that a response names. */
 export const maxFieldErrors = 100
 
-/** A body without the fields whose form is wrong: what is left can still be checked for its meaning. */
+/** A body without its malformed fields: the rest can still be validated. */
 export type Sound<T> = T extends readonly (infer Item)[]
   ? (Sound<Item> | undefined)[]
   : T extends object
@@ -17,7 +17,7 @@ export function badField(pointer: string, code: FieldCode, detail: string): Fiel
 
 const nameOf = ({ pointer }: FieldError) => (pointer === '#' ? 'body' : pointer.slice(2).replaceAll('/', '.'))
 
-/** The refusal of these fields; a single one is explained at once. */
+/** The error for these fields. If there is only one, `detail` explains it. */
 export function invalidFields(errors: readonly FieldError[]): Fault {
   const named = errors.slice(0, maxFieldErrors)
   const more = errors.length > named.length ? ` and ${errors.length - named.length} more` : ''
@@ -32,7 +32,7 @@ export function refuseFields(errors: readonly FieldError[]): void {
   if (errors.length > 0) throw invalidFields(errors)
 }
 
-/** The fields that a check refuses; whatever else it throws is thrown. */
+/** The field errors that a check throws. Other errors are rethrown. */
 export async function refusedBy(check: () => unknown): Promise<FieldError[]> {
   try {
     await check()
@@ -43,7 +43,7 @@ export async function refusedBy(check: () => unknown): Promise<FieldError[]> {
   }
 }
 
-/** The results of all checks, one after another; what several of them refuse is refused at once. */
+/** Runs all checks in order and returns their results. Throws the field errors of all checks at once. */
 export async function together<T extends readonly unknown[]>(
   ...checks: { [Index in keyof T]: () => T[Index] | Promise<T[Index]> }
 ): Promise<T> {

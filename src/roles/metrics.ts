@@ -34,8 +34,8 @@ export function observeProcess(parts: ProcessParts, roles: readonly string[]): v
     registers,
     collect() {
       for (const [pool, of] of Object.entries(pools)) {
-        const { held, idle } = poolUsage(of)
-        this.set({ pool, state: 'in_use' }, held)
+        const { inUse, idle } = poolUsage(of)
+        this.set({ pool, state: 'in_use' }, inUse)
         this.set({ pool, state: 'idle' }, idle)
       }
     },

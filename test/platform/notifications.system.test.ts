@@ -88,7 +88,7 @@ test('that is frozen keeps no revoked token alive, makes the replica unready, an
   await until(async () => (await ask(replica.app, '/projects', secret)) === 401)
   // Not at once if a late notice of the token's creation had it looked up again.
   await until(async () => (await readiness()).status === 'unavailable')
-  expect((await readiness()).checks.notifications).toBe('The connection that tells of changes is lost.')
+  expect((await readiness()).checks.notifications).toBe('The connection for database notifications is lost.')
   // It asks the database for every token meanwhile, also a good one.
   expect(tokenDirectory.findKnown(api.token)).toBeUndefined()
   expect(await ask(replica.app, '/projects')).toBe(200)

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { toFault } from '../../src/api/http/answers/problem.ts'
 import { closeDatabase, type Db, openDatabase } from '../../src/platform/database/database.ts'
-import { inGroups, newSilence, Pool, type PoolLimits } from '../../src/platform/database/pool.ts'
+import { inGroups, newDatabaseWait, Pool, type PoolLimits } from '../../src/platform/database/pool.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { openLink } from '../helpers/link.ts'
 import { until } from '../helpers/until.ts'
@@ -189,7 +189,7 @@ test('so is one that was idle for longer than that before', async () => {
   link.freeze()
   const error = await pool.query('SHOW port').catch((error: unknown) => error)
   expect(toFault(error).code).toBe('database_unavailable')
-  expect(pool.usage.held).toBe(0)
+  expect(pool.usage.inUse).toBe(0)
   link.close()
 })
 
@@ -200,8 +200,8 @@ test('a request hears nothing from the database for one limit, not for one at ea
   link.freeze()
   const connecting = vi.spyOn(pg.Pool.prototype, 'connect')
   const connected = () => connecting.mock.contexts.filter((one) => (one as unknown) === pool)
-  const silence = newSilence()
-  const ask = () => inGroups(['tickets'], () => pool.query('SHOW port').catch((error: unknown) => error), silence)
+  const wait = newDatabaseWait()
+  const ask = () => inGroups(['tickets'], () => pool.query('SHOW port').catch((error: unknown) => error), wait)
   const saidNothing = { message: 'Connection terminated: the database said nothing for too long' }
   expect(await ask()).toMatchObject(saidNothing)
   expect(connected()).toHaveLength(1)
@@ -213,10 +213,10 @@ test('a request hears nothing from the database for one limit, not for one at ea
   expect(connected()).toHaveLength(1)
   // Another request begins anew, and gets the connection that is made for it.
   link.thaw()
-  await inGroups(['tickets'], () => pool.query('SHOW port'), newSilence())
+  await inGroups(['tickets'], () => pool.query('SHOW port'), newDatabaseWait())
   expect(connected()).toHaveLength(2)
   // So does a stream of the first one, whose response is being sent.
-  silence.isOver = true
+  wait.isOver = true
   expect(await ask()).toMatchObject({ command: 'SHOW' })
   connecting.mockRestore()
   link.close()
@@ -227,26 +227,26 @@ test('what a request waited before is taken from the time to connect, and a late
   const pool = open(2, { statementMs: 100 }, link.url)
   link.freeze()
   // The limit is 2.1 s here, and that of connecting 5 s.
-  const silence = { ...newSilence(), sinceMs: performance.now() - 1_900 }
-  const error = await inGroups([], () => pool.query('SHOW port').catch((error: unknown) => error), silence)
+  const wait = { ...newDatabaseWait(), sinceMs: performance.now() - 1_900 }
+  const error = await inGroups([], () => pool.query('SHOW port').catch((error: unknown) => error), wait)
   expect(error).toMatchObject({ message: 'Connection terminated: the database said nothing for too long' })
   expect(pool.usage).toMatchObject({ held: 1 })
   link.cut()
-  await until(() => pool.usage.held === 0)
+  await until(() => pool.usage.inUse === 0)
 })
 
-test('an answer ends the silence of a request, in the middle of a transaction too', async () => {
+test('an answer ends the wait of a request, in the middle of a transaction too', async () => {
   const pool = open(2)
-  const silence = newSilence()
+  const wait = newDatabaseWait()
   await inGroups(
     [],
     async () => {
       const client = await pool.connect()
-      expect(silence.sinceMs).not.toBeNull()
+      expect(wait.sinceMs).not.toBeNull()
       await client.query('BEGIN')
-      expect(silence.sinceMs).toBeNull()
+      expect(wait.sinceMs).toBeNull()
       client.release(true)
     },
-    silence,
+    wait,
   )
 })

@@ -32,7 +32,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true, force: true }))
 
-const quick = { gatherMs: 0, pauseMs: 0 }
+const quick = { collectMs: 0, pauseMs: 0 }
 const open = (options: Partial<SnapshotsOptions> = {}) =>
   createSnapshots({ directory, vault, log, ...quick, ...options })
 
@@ -189,7 +189,7 @@ describe('writing', () => {
 
   test('does not wait where a start must not miss the change', async () => {
     let name = 'before'
-    const kept = open({ gatherMs: 3_600_000, pauseMs: 3_600_000 }).open('zones', () => [{ name }])
+    const kept = open({ collectMs: 3_600_000, pauseMs: 3_600_000 }).open('zones', () => [{ name }])
     kept.current()
     kept.changed(true)
     await until(async () => (await found())?.[0]?.name === 'before')

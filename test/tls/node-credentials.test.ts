@@ -32,7 +32,7 @@ afterAll(async () => {
 })
 
 test('processes that start together have one authority, whose key is sealed; without the database it is remembered', async () => {
-  const snapshots = createSnapshots({ directory, vault, log, gatherMs: 0 })
+  const snapshots = createSnapshots({ directory, vault, log, collectMs: 0 })
   const opened = await Promise.all(
     ['a', 'b', 'c', 'd'].map((node) =>
       openNodeCredentials({ db, vault, log, snapshots: node === 'a' ? snapshots : undefined }, 'edge', node),

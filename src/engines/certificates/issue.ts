@@ -4,7 +4,7 @@ import type { Config } from '../../config.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database/database.ts'
-import { holdLease, LostLease, leaseMs } from '../../platform/database/lease.ts'
+import { LostLease, leaseMs, renewLease } from '../../platform/database/lease.ts'
 import { newId, randomLabel } from '../../platform/ids.ts'
 import { inSpan } from '../../platform/observe/tracing.ts'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
@@ -184,7 +184,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     const lease = { subject: scope.subject, worker: randomLabel(16) }
     const order = await leaseOrder(db, lease, authority.directory)
     if (!order) return runAgain(managed, new Date(Date.now() + busyMs))
-    const { lost, stop } = holdLease(() => extendLease(db, lease))
+    const { lost, stop } = renewLease(() => extendLease(db, lease))
     try {
       await issueUnder(managed, order, lease, AbortSignal.any([signal, lost]))
     } catch (error) {

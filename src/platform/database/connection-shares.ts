@@ -1,57 +1,57 @@
-// Shares the connections that a process can hold among its clients, so that no one of them takes them all.
+// Shares a process's connections among its clients, so that no single client can use them all.
 import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { clientOf } from '../http/client-address.ts'
 
 export type ConnectionShares = {
-  /** Closes new connections of those who have their share. To be called after all others listen for connections. */
+  /** Closes new connections of clients that have used up their share. Call it after all other connection listeners are added. */
   guard(server: Server): void
 }
 
-// The other half is for what answers them: files, servers, the database, and the other roles of the process.
-const partOfFiles = 0.5
-// Where the system does not say.
-const usualFiles = 10_000
+// The rest is for serving those connections: files, servers, the database, and the other roles of the process.
+const shareOfFiles = 0.5
+// If the system doesn't say.
+const defaultMaxFiles = 10_000
 
 export function maxConnections(): number {
   try {
     const [, files] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return Math.floor(Number(files ?? usualFiles) * partOfFiles)
+    return Math.floor(Number(files ?? defaultMaxFiles) * shareOfFiles)
   } catch {
-    return usualFiles * partOfFiles
+    return defaultMaxFiles * shareOfFiles
   }
 }
 
 /**
- * An address may hold as many as are still free. So one alone gets half of them, as all visitors behind one proxy do, of
- * two each gets a third, and some are always left for those who have none.
+ * An address may hold as many connections as are still free. So a single address gets half of them, like all visitors
+ * behind one proxy; two get a third each; and some are always left for new addresses.
  */
-export function createConnectionShares(most = maxConnections()): ConnectionShares {
-  const held = new Map<string, number>()
+export function createConnectionShares(max = maxConnections()): ConnectionShares {
+  const connections = new Map<string, number>()
   let open = 0
 
-  function take(socket: Socket): boolean {
+  function admit(socket: Socket): boolean {
     const client = clientOf(socket.remoteAddress ?? '')
-    const own = held.get(client) ?? 0
-    if (own >= most - open) return false
+    const count = connections.get(client) ?? 0
+    if (count >= max - open) return false
     open++
-    held.set(client, own + 1)
+    connections.set(client, count + 1)
     socket.once('close', () => {
       open--
-      const left = held.get(client)! - 1
-      if (left > 0) held.set(client, left)
-      else held.delete(client)
+      const left = connections.get(client)! - 1
+      if (left > 0) connections.set(client, left)
+      else connections.delete(client)
     })
     return true
   }
 
   return {
     guard(server) {
-      const accept = server.listeners('connection')
+      const listeners = server.listeners('connection')
       server.removeAllListeners('connection')
       server.on('connection', (socket: Socket) => {
-        if (!take(socket)) return void socket.destroy()
-        for (const listener of accept) listener.call(server, socket)
+        if (!admit(socket)) return void socket.destroy()
+        for (const listener of listeners) listener.call(server, socket)
       })
     },
   }

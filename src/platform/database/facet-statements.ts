@@ -1,17 +1,17 @@
-// Pages of lists that are filtered by columns with few values, in SQL.
+// SQL for pages of lists that are filtered by columns with few values.
 import type { IdPrefix } from '../ids.ts'
 import { idBounds, type Order, type PageRequest } from './page.ts'
 import { int4, text } from './statement.ts'
 
-/** Parameters of a page by id: its ids are between the first two. */
+/** Parameters of a page by id: its ids lie between the first two. */
 export const pageIn = { above: text(), below: text(), limit: int4() }
 
 type Page = { [K in keyof typeof pageIn]: string }
 
 /**
- * The ids of a page, from an index on the columns and then the id. Each column has the values to look for; one that is
- * not filtered by has all of its values. The page is merged from those of every combination, so that it costs the same
- * however many rows there are, and however few of them match. `further` is a condition that no index serves.
+ * Selects the ids of a page from an index on the columns followed by the id. Each column has an array of values to match;
+ * a column that isn't filtered has all of its values. Merging one page per combination keeps the cost independent of the
+ * number of rows and of how few match. `further` is a condition that no index supports.
  */
 export function facetedPage(
   table: string,
@@ -29,14 +29,14 @@ export function facetedPage(
     ORDER BY page.id ${order} LIMIT ${p.limit}`
 }
 
-/** One statement for each direction. */
+/** Defines one statement per sort order. */
 export function byOrder<S>(define: (order: Order) => S): Record<Order, S> {
   return { asc: define('asc'), desc: define('desc') }
 }
 
-/** The values of `pageIn`, and one row more; `prefix` is that of the ids. */
+/** The values of `pageIn`, with a limit of one row more. `prefix` is that of the ids. */
 export function pageBounds(page: PageRequest, prefix: IdPrefix) {
   const { above = '', below } = idBounds(page, prefix)
-  // Ids begin with digits for some thousand years.
+  // Ids will start with a digit for some thousand years.
   return { above, below: below ?? `${prefix}_z`, limit: page.limit + 1 }
 }

@@ -1,30 +1,30 @@
 // Leases: a row that only one worker may work on has the worker's name and an expiry time. The worker renews its lease
-// while it works; if it dies, the lease expires and another worker takes over.
+// while it works. If the worker dies, the lease expires and another worker takes over.
 
-// What a lost machine held is taken up elsewhere within half a minute.
+// Work of a lost machine is taken over within half a minute.
 export const leaseMs = 20_000
-// Three renewals may fail before a lease ends.
+// Three renewals may fail before the lease expires.
 const renewMs = leaseMs / 4
 
-/** When a lease that begins now ends, in SQL; `ms` is a number or a parameter. */
+/** SQL for the expiry of a lease that starts now. `ms` is a number or a parameter. */
 export const leaseEnd = (ms: number | string = leaseMs) => `now() + ${ms} * interval '1 millisecond'`
 
-/** Whether a lease is over or was never taken, in SQL; `until` is the column with its end. */
+/** SQL for whether a lease has expired or was never acquired. `until` is the column with its expiry. */
 export const isFree = (until: string) => `(${until} IS NULL OR ${until} <= now())`
 
-export type HeldLease = {
-  /** Aborts when another worker has the lease: further work would be done twice. */
+export type Lease = {
+  /** Aborts when another worker has the lease: continuing would do the work twice. */
   lost: AbortSignal
   /** Stops renewing. */
   stop(): void
 }
 
-/** Renews a lease from now on. `renew` returns whether it is still held; if it rejects, that is unknown. */
-export function holdLease(renew: () => Promise<boolean>): HeldLease {
+/** Renews a lease from now on. `renew` returns whether we still have it; if it rejects, that is unknown. */
+export function renewLease(renew: () => Promise<boolean>): Lease {
   const lost = new AbortController()
   const timer = setInterval(() => {
     renew().then(
-      (held) => held || lost.abort(new LostLease()),
+      (renewed) => renewed || lost.abort(new LostLease()),
       () => {},
     )
   }, renewMs)

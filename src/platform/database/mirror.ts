@@ -1,19 +1,19 @@
-// Keeps data in memory in sync with the database: all of it is compared at start and after an outage, else by name.
+// Keeps data in memory in sync with the database: compares all of it at startup and after an outage, else reads by name.
 import type { Logger } from 'pino'
 import type { Notifications } from './notifications.ts'
 
 export type Source = {
-  /** Calls `changed` with the name of each change; returns a function that stops it. */
+  /** Calls `changed` with the name of each change; returns a function that stops listening. */
   listen(changed: (name: string) => void): () => void
-  /** For the log: `certificates`. */
+  /** A plural noun for the log, such as `certificates`. */
   what: string
   /** Updates memory where it differs, or returns the names that differ. */
   compare(): Promise<Iterable<string>>
   /** Reads these names from the database into memory. */
   read(names: string[]): Promise<void>
-  /** How many of them, at most, in one statement. */
-  namesAtOnce?: number
-  /** Fills memory without the database, with what was last good; false if that is not possible. */
+  /** The maximum number of names per call of `read`. */
+  maxNames?: number
+  /** Fills memory from the last-good snapshot, without the database; false if that isn't possible. */
   restore?(): Promise<boolean>
   /** Called when memory falls behind the database, and when it is in sync again. */
   onBehind?(): void
@@ -22,61 +22,61 @@ export type Source = {
 
 // Backoff while the database is unavailable or overloaded.
 const retryDelaysMs = [100, 250, 500, 1_000, 2_000]
-// Whatever was missed is found by this.
+// Finds changes whose notifications were missed.
 const compareMs = 5 * 60_000
-// The same while no notifications come, though the database may answer.
-const unheardCompareMs = 5_000
-const defaultNamesAtOnce = 500
+// The same while notifications are down, even though the database may respond.
+const disconnectedCompareMs = 5_000
+const defaultMaxNames = 500
 
 export type Following = {
-  /** The refresh in progress, settled when memory is in sync; null if there is none. */
+  /** Settles when memory is in sync; null if no refresh is running. */
   settled(): Promise<void> | null
   close(): Promise<void>
 }
 
 /**
- * Resolves when everything is read. If the database is unavailable then, it resolves with what `restore` finds, and
- * reads everything as soon as it can, or rejects. Later it retries.
+ * Resolves when everything is read. If the database is unavailable, it resolves with what `restore` finds and reads
+ * everything as soon as possible, or rejects if there is nothing to restore. Later failures are retried.
  */
 export async function follow(source: Source, notifications: Notifications, log: Logger): Promise<Following> {
-  const { what, compare, read, namesAtOnce = defaultNamesAtOnce } = source
+  const { what, compare, read, maxNames = defaultMaxNames } = source
   const pending = new Set<string>()
   let closed = false
-  let whole = true
-  /** Fewer after a failure, down to one: a name that cannot be read keeps no other from being read. */
-  let atOnce = namesAtOnce
+  let compareAll = true
+  /** Shrinks after a failure, down to one, so that a name that can't be read doesn't block the others. */
+  let batchSize = maxNames
   let running: Promise<void> | null = null
   let wake = () => {}
 
   async function refresh(): Promise<void> {
-    if (whole) {
-      whole = false
+    if (compareAll) {
+      compareAll = false
       try {
         for (const name of await compare()) pending.add(name)
       } catch (error) {
-        whole = true
+        compareAll = true
         throw error
       }
     }
-    while (!closed && pending.size > 0 && !whole) {
-      const names = [...pending].slice(0, atOnce)
-      // Removed before the read, so that a change during it is read again.
+    while (!closed && pending.size > 0 && !compareAll) {
+      const names = [...pending].slice(0, batchSize)
+      // Removed first, so that a change during the read is read again.
       for (const name of names) pending.delete(name)
       try {
         await read(names)
-        atOnce = Math.min(namesAtOnce, atOnce * 2)
+        batchSize = Math.min(maxNames, batchSize * 2)
       } catch (error) {
-        // Behind the others.
+        // They go to the end of the queue.
         for (const name of names) pending.add(name)
-        atOnce = Math.max(1, Math.floor(names.length / 4))
+        batchSize = Math.max(1, Math.floor(names.length / 4))
         throw error
       }
     }
   }
 
-  // One refresh at a time: changes notified meanwhile are read together by the next one, after their commit.
+  // One refresh at a time. The next one reads changes that arrive in the meantime together, after their commit.
   async function run(): Promise<void> {
-    for (let failures = 0; !closed && (whole || pending.size > 0); ) {
+    for (let failures = 0; !closed && (compareAll || pending.size > 0); ) {
       try {
         await refresh()
         failures = 0
@@ -97,18 +97,18 @@ export async function follow(source: Source, notifications: Notifications, log: 
   }
 
   function start(): void {
-    if (closed || (!whole && pending.size === 0)) return
+    if (closed || (!compareAll && pending.size === 0)) return
     source.onBehind?.()
     running ??= run()
   }
 
   function compareAgain(): void {
-    whole = true
+    compareAll = true
     wake()
     start()
   }
 
-  // Listening before loading: a change between the two would be missed.
+  // Listens before loading, so that no change in between is missed.
   const off = [
     source.listen((name) => {
       pending.add(name)
@@ -118,7 +118,7 @@ export async function follow(source: Source, notifications: Notifications, log: 
   ]
   const timers = [
     setInterval(compareAgain, compareMs),
-    setInterval(() => notifications.connected || compareAgain(), unheardCompareMs),
+    setInterval(() => notifications.connected || compareAgain(), disconnectedCompareMs),
   ]
   for (const timer of timers) timer.unref()
 
@@ -130,7 +130,7 @@ export async function follow(source: Source, notifications: Notifications, log: 
     await running
   }
 
-  // Without its notifications the database is away, and asking takes as long as a connection may take.
+  // Without notifications the database is down, and a query would wait for the compareAll connection timeout.
   const first = source.restore && !notifications.connected ? Promise.reject(unreachable()) : refresh()
   running = first.catch(() => {})
   try {
@@ -140,15 +140,15 @@ export async function follow(source: Source, notifications: Notifications, log: 
       await close()
       throw error
     }
-    whole = true
+    compareAll = true
   }
   running = null
-  if (!whole) source.onCurrent?.()
+  if (!compareAll) source.onCurrent?.()
   start()
   return { settled: () => running, close }
 }
 
-/** With the code of the system, by which it is told in one line if nothing can be restored. */
+/** Has a system error code, so that a failed startup reports it in one line. */
 function unreachable(): Error {
   return Object.assign(new Error('not connected, and no snapshot to start from'), { code: 'ECONNREFUSED' })
 }

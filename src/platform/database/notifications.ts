@@ -1,4 +1,4 @@
-// Database notifications, received on one connection per process and passed to its listeners.
+// Receives database notifications on one connection per process, and passes them to listeners.
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import pg from 'pg'
@@ -11,41 +11,41 @@ type Topics = {
   event: [EventNotice]
   job: [kind: string]
   log: [deploymentId: string]
-  /** The records or the owner of a domain of this name changed, or it was added or removed. */
+  /** The records or the owner of a domain with this name changed, or the domain was added or removed. */
   zone: [name: string]
-  /** The certificate of this name was replaced or removed. */
+  /** The certificate for this name was replaced or removed. */
   certificate: [name: string]
-  /** The http-01 challenge of this token was added or removed. */
+  /** The http-01 challenge with this token was added or removed. */
   challenge: [token: string]
-  /** Another API process shares the limits from now on, or took of them; `src/services/limits/limits.ts` has the text. */
+  /** Another API process started sharing the limits, or used some of them; `src/services/limits/limits.ts` defines the text. */
   limit: [text: string]
-  /** An instance of this deployment's server was added, moved, changed its state, or is gone. */
+  /** An instance of this deployment's server was added, moved, removed, or changed its state. */
   instance: [deploymentId: string]
-  /** The node of this id is asked to drain, or no longer. */
+  /** The node with this id was asked to drain, or no longer. */
   node: [id: string]
-  /** A session of this person has ended. */
+  /** A session of this user has ended. */
   session: [userId: string]
-  /** The key of this id was made, or deleted. */
+  /** The key with this id was created or deleted. */
   dnsKey: [id: string]
-  /** The connection was lost and is back: changes may have been missed and must be read again. */
+  /** The connection was lost and is back: changes may have been missed, so everything must be read again. */
   reconnected: []
-  /** Nothing is heard until `reconnected`: what relies on it must not be believed meanwhile. */
+  /** The connection was lost: until `reconnected`, data that relies on notifications may be stale. */
   lost: []
 }
 
 export type Notifications = {
   on<T extends keyof Topics>(topic: T, listener: (...args: Topics[T]) => void): () => void
-  /** Resolves at the next event of a subject of the account, at `lost`, or after the time, whichever is first. */
+  /** Resolves at the next event about `subject`, at `lost`, or after `timeoutMs`, whichever is first. */
   nextEvent(accountId: string, subject: string, timeoutMs: number): { done: Promise<void>; cancel(): void }
   readonly connected: boolean
   close(): Promise<void>
 }
 
 export function notificationsReadiness(notifications: Notifications): () => string | null {
-  return () => (notifications.connected ? null : 'The connection that tells of changes is lost.')
+  return () => (notifications.connected ? null : 'The connection for database notifications is lost.')
 }
 
-// The channels whose payload is passed on as it is, mostly a name.
+// Channels whose payload, usually a name, is passed on unchanged.
 type Channel = Exclude<keyof Topics, 'event' | 'reconnected' | 'lost'>
 const channels: Record<string, Channel> = {
   berth_job: 'job',
@@ -62,24 +62,24 @@ const channels: Record<string, Channel> = {
 
 const reconnectDelaysMs = [100, 250, 500, 1_000, 2_000]
 const connectMs = 3_000
-// A connection that is cut without a word looks like one on which nothing happens. So it tells itself something every
-// second, the way that everybody else tells it of changes, and is replaced when two of these did not arrive.
+// A connection that was cut silently looks like one without traffic. So it notifies itself every second, and is replaced
+// when two notifications are missing.
 const heartbeatMs = 1_000
 const maxMissed = 2
-// A connection that is closed in order, but does not answer that.
-const goodbyeMs = 1_000
+// How long an orderly shutdown of the connection may take.
+const endMs = 1_000
 
-/** With `away`, the first connection is made as soon as that is possible, as after a loss; otherwise it is there already. */
+/** With `away`, the first connection is made in the background, like a reconnect. Otherwise it exists on return. */
 export async function listen(url: string, log: Logger, away = false): Promise<Notifications> {
   const emitter = new EventEmitter<Topics>()
   emitter.setMaxListeners(0)
-  // Those of `nextEvent`, by account and subject: thousands may wait, and an event concerns few of them.
+  // Callers of `nextEvent` by account and subject: thousands may wait, but an event concerns few of them.
   const waiters = new Map<string, Set<() => void>>()
   let client: pg.Client | null = null
   let closed = false
   let retry: NodeJS.Timeout | undefined
 
-  function hear({ channel, payload = '' }: pg.Notification): void {
+  function dispatch({ channel, payload = '' }: pg.Notification): void {
     if (channel === 'berth_event') {
       const [type = '', accountId = '', subject = ''] = payload.split(' ')
       emitter.emit('event', { type, accountId, subject })
@@ -91,33 +91,37 @@ export async function listen(url: string, log: Logger, away = false): Promise<No
   }
 
   async function connect(): Promise<void> {
-    const fresh = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs, query_timeout: connectMs })
+    const connection = new pg.Client({
+      connectionString: url,
+      connectionTimeoutMillis: connectMs,
+      query_timeout: connectMs,
+    })
     const heartbeat = `berth_heartbeat_${randomLabel(12)}`
     let missed = 0
-    fresh.on('error', () => {})
-    fresh.on('notification', (notification) => {
+    connection.on('error', () => {})
+    connection.on('notification', (notification) => {
       if (notification.channel === heartbeat) missed = 0
-      else hear(notification)
+      else dispatch(notification)
     })
     try {
-      await fresh.connect()
-      const heard = ['berth_event', ...Object.keys(channels), heartbeat].map((channel) => `LISTEN ${channel}`)
-      // A heartbeat is worth no write to the disk.
-      await fresh.query(['SET synchronous_commit = off', ...heard].join('; '))
+      await connection.connect()
+      const listens = ['berth_event', ...Object.keys(channels), heartbeat].map((channel) => `LISTEN ${channel}`)
+      // A heartbeat doesn't need to reach the disk.
+      await connection.query(['SET synchronous_commit = off', ...listens].join('; '))
     } catch (error) {
-      void end(fresh)
+      void end(connection)
       throw error
     }
-    client = fresh
+    client = connection
     const beat = setInterval(() => {
       if (missed >= maxMissed) return lose()
       missed++
-      fresh.query(`NOTIFY ${heartbeat}`).catch(() => {})
+      connection.query(`NOTIFY ${heartbeat}`).catch(() => {})
     }, heartbeatMs)
     beat.unref()
-    fresh.on('end', () => {
+    connection.on('end', () => {
       clearInterval(beat)
-      if (client === fresh) lose()
+      if (client === connection) lose()
     })
   }
 
@@ -182,10 +186,10 @@ export async function listen(url: string, log: Logger, away = false): Promise<No
   return notifications
 }
 
-/** Closes a connection, also one at whose other end is nobody. */
+/** Closes a connection, even if the other end is gone. */
 async function end(client: pg.Client): Promise<void> {
   const { connection } = client as unknown as { connection: { stream: Socket } }
-  const timer = setTimeout(() => connection.stream.destroy(), goodbyeMs)
+  const timer = setTimeout(() => connection.stream.destroy(), endMs)
   await client.end().catch(() => {})
   clearTimeout(timer)
 }

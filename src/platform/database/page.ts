@@ -1,9 +1,9 @@
-// Keyset pagination: the request and the result of a page. A cursor is the sort key of the last row seen.
+// Keyset pagination: the request and result of a page. A cursor is the sort key of the last row seen.
 import { Fault } from '../errors.ts'
 import { type IdPrefix, idAt } from '../ids.ts'
 
 export type Order = 'asc' | 'desc'
-/** `since` and `until` bound the time of creation: from the first on, and before the second. */
+/** `since` (inclusive) and `until` (exclusive) limit the creation time. */
 export type PageRequest = {
   limit: number
   order: Order
@@ -11,7 +11,7 @@ export type PageRequest = {
   since?: Date | undefined
   until?: Date | undefined
 }
-/** `last` is the place that the page reaches: the next one begins behind it, also if it has to be made yet. */
+/** `last` is the key at which the next page starts, even if its rows don't exist yet. */
 export type PageOf<T> = { items: T[]; last: string[] | null; hasMore: boolean }
 
 /** Expects one row more than the limit, which shows whether there is a next page. */
@@ -21,29 +21,29 @@ export function pageOf<R, T>(
   view: (row: R) => T,
   keys: (row: R) => string[],
 ): PageOf<T> {
-  const kept = found.slice(0, page.limit)
-  const end = kept[kept.length - 1]
-  return { items: kept.map(view), last: end ? keys(end) : page.after, hasMore: found.length > page.limit }
+  const rows = found.slice(0, page.limit)
+  const end = rows[rows.length - 1]
+  return { items: rows.map(view), last: end ? keys(end) : page.after, hasMore: found.length > page.limit }
 }
 
-/** Between which ids the page is, where it is bounded. Ids have the time of creation in them. */
+/** The range of ids of the page. Ids contain the creation time. */
 export function idBounds({ after, order, since, until }: PageRequest, prefix: IdPrefix) {
   const [low, high] = order === 'asc' ? [after?.[0], undefined] : [undefined, after?.[0]]
-  const given = (bounds: (string | undefined)[]) => bounds.filter((bound) => bound !== undefined).sort()
+  const defined = (bounds: (string | undefined)[]) => bounds.filter((bound) => bound !== undefined).sort()
   return {
-    above: given([low, since && idAt(prefix, since)]).at(-1),
-    below: given([high, until && idAt(prefix, until)]).at(0),
+    above: defined([low, since && idAt(prefix, since)]).at(-1),
+    below: defined([high, until && idAt(prefix, until)]).at(0),
   }
 }
 
-/** The part of a `findMany` that reads a page in the order of ids, and one row more. */
+/** The part of a `findMany` that reads a page in id order, and one row more. */
 export function byId(page: PageRequest, prefix: IdPrefix) {
   const { above, below } = idBounds(page, prefix)
   const id = { ...(above !== undefined && { gt: above }), ...(below !== undefined && { lt: below }) }
   return { where: { id }, orderBy: { id: page.order }, take: page.limit + 1 }
 }
 
-/** The condition that a text contains another one, in any case. */
+/** Matches text that contains `search`, ignoring case. */
 export function containing(search: string) {
   return { contains: search.replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' as const }
 }

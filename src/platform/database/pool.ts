@@ -1,82 +1,82 @@
-// A pool of connections that no group of work can hold alone: each has its share, and what waits too long is refused.
+// A connection pool that no group of work can use up: each group has its share, and work that waits too long is refused.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Socket } from 'node:net'
 import pg from 'pg'
 
-/** How long a statement may run and wait for a lock, and how long work waits for a connection. */
+/** How long a statement may run and wait for a lock, and how long work may wait for a connection. */
 export type PoolLimits = { statementMs: number; lockMs: number; waitMs: number }
 
 export type PoolClass = keyof typeof classes
 
 const classes = {
-  /** Callers wait for these, so one that cannot be answered soon is told so. */
+  /** Callers are waiting, so it is better to fail soon. */
   requests: { statementMs: 10_000, lockMs: 1_000, waitMs: 3_000 },
-  /** Jobs, webhooks and the tables of edge and nameserver: nobody waits, and all are tried again. */
+  /** Jobs, webhooks, and the tables of edge and nameserver: nobody is waiting, and all are retried. */
   workers: { statementMs: 30_000, lockMs: 10_000, waitMs: 10_000 },
-  /** Large zones, on connections of their own. */
+  /** Large zones, which have their own connections. */
   zones: { statementMs: 15_000, lockMs: 10_000, waitMs: 10_000 },
   readiness: { statementMs: 1_500, lockMs: 1_000, waitMs: 2_000 },
 } satisfies Record<string, PoolLimits>
 
 const connectMs = 5_000
 const idleMs = 30_000
-// Of a connection that is cut without a word, nothing comes: neither the answer nor PostgreSQL's own timeout.
+// A connection that was cut silently delivers nothing, neither the result nor PostgreSQL's own timeout.
 const silenceMs = 2_000
-// What counts as nothing: a silence this short needs no timer of its own, and what is left of one is too short to try.
+// A wait this short needs no timer, and with this little time left a try isn't worthwhile.
 const slackMs = 100
-// What one group may hold of a pool. The rest answers the others while a table of the group is locked.
+// The share of a pool that one group may use. The rest serves others while a table of that group is locked.
 const shareOfPool = 0.6
 
-/** By its code, because Prisma throws an error of its own instead. */
+/** A code, because Prisma replaces the error with its own. */
 export const poolFullCode = 'POOL_FULL'
 
 /**
- * Since when a request has heard nothing from the database. Waiting for a connection, connecting and waiting for an answer
- * count together, over all its statements: with a limit for each alone, a request has taken 25 s. `isOver`: the response
- * is being sent, and what still goes on may take as long as it takes.
+ * How long a request has been waiting for the database. Waiting for a connection, connecting and waiting for a result count
+ * together, over all its statements: with a separate limit for each, a request has taken 25 s. `isOver` means that the
+ * response is being sent, so the remaining work may take any time.
  */
-export type Silence = { sinceMs: number | null; isOver: boolean }
+export type DatabaseWait = { sinceMs: number | null; isOver: boolean }
 
-export const newSilence = (): Silence => ({ sinceMs: null, isOver: false })
+export const newDatabaseWait = (): DatabaseWait => ({ sinceMs: null, isOver: false })
 
-type Context = { groups: readonly string[]; silence: Silence | null }
+type Context = { groups: readonly string[]; wait: DatabaseWait | null }
 
 const contexts = new AsyncLocalStorage<Context>()
 
 /**
- * Runs `work`, whose connections count for these groups: none of them gets more than its share of a pool. `a/b` is a
- * group within `a`, and gets its share of the share of `a`; the work names both.
+ * Runs `work`, whose connections count toward these groups. None of them gets more than its share of the pool. `a/b` is a
+ * subgroup of `a` and gets a share of its share; the work names both.
  */
-export function inGroups<T>(names: readonly string[], work: () => T, silence: Silence | null = null): T {
-  return contexts.run({ groups: names, silence }, work)
+export function inGroups<T>(names: readonly string[], work: () => T, wait: DatabaseWait | null = null): T {
+  return contexts.run({ groups: names, wait }, work)
 }
 
-/** Counts the wait for work that is shared with others as that of a statement of the caller's own. */
-export async function inSilence<T>(work: Promise<T>): Promise<T> {
-  const silence = contexts.getStore()?.silence
-  if (!silence) return work
-  silence.sinceMs ??= performance.now()
+/** Counts waiting for work that is shared with others like waiting for a statement of one's own. */
+export async function countWait<T>(work: Promise<T>): Promise<T> {
+  const wait = contexts.getStore()?.wait
+  if (!wait) return work
+  wait.sinceMs ??= performance.now()
   const result = await work
-  silence.sinceMs = null
+  wait.sinceMs = null
   return result
 }
 
-type Share = { most: number; held: number }
+type Share = { max: number; inUse: number }
 type Callback = (error: Error | undefined, client: pg.PoolClient | undefined, done: (release?: unknown) => void) => void
-type Waiting = { callback: Callback; silence: Silence | null; timer: NodeJS.Timeout }
-type Held = { shares: Share[]; unwatch(): void }
-/** The work of the same groups: the shares it takes from, that of the whole pool first, and what waits for them. */
-type Line = { shares: [Share, ...Share[]]; waiting: Set<Waiting> }
+type Waiting = { callback: Callback; wait: DatabaseWait | null; timer: NodeJS.Timeout }
+type Use = { shares: Share[]; unwatch(): void }
+/** Work of the same groups: their shares, starting with that of the whole pool, and what is waiting for them. */
+type Queue = { shares: [Share, ...Share[]]; waiting: Set<Waiting> }
 
 export type PoolOptions = { url: string; size: number; class: PoolClass; limits?: Partial<PoolLimits> | undefined }
 
 export class Pool extends pg.Pool {
-  readonly #whole: Share
+  readonly #total: Share
   readonly #shares = new Map<string, Share>()
-  readonly #lines = new Map<string, Line>()
-  readonly #holding = new Map<pg.PoolClient, Held>()
+  readonly #queues = new Map<string, Queue>()
+  readonly #uses = new Map<pg.PoolClient, Use>()
   readonly #waitMs: number
-  readonly #silentMs: number
+  readonly #maxSilenceMs: number
   #waiting = 0
 
   constructor({ url, size, class: name, limits }: PoolOptions, settings: pg.PoolConfig = {}) {
@@ -90,22 +90,22 @@ export class Pool extends pg.Pool {
       lock_timeout: lockMs,
       ...settings,
     })
-    this.#whole = { most: size, held: 0 }
+    this.#total = { max: size, inUse: 0 }
     this.#waitMs = waitMs
-    this.#silentMs = statementMs + silenceMs
-    // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+    this.#maxSilenceMs = statementMs + silenceMs
+    // The pool replaces an idle connection that breaks. Without a listener, the error would end the process.
     this.on('error', () => {})
     this.on('connect', (client) => {
-      // The same for one that breaks while it is held and nobody listens.
+      // The same for one that breaks while it is in use and nobody listens.
       client.on('error', () => {})
-      endWhenSilent(client, this.#silentMs)
+      endWhenSilent(client, this.#maxSilenceMs)
     })
-    this.on('release', (_error, client) => this.#giveBack(client))
+    this.on('release', (_error, client) => this.#released(client))
   }
 
-  /** For metrics: what is held, what is open and idle, and how much work waits for a connection. */
-  get usage(): { size: number; held: number; idle: number; waiting: number } {
-    return { size: this.#whole.most, held: this.#whole.held, idle: this.idleCount, waiting: this.#waiting }
+  /** For metrics: how many connections are in use or idle, and how much work is waiting for one. */
+  get usage(): { size: number; inUse: number; idle: number; waiting: number } {
+    return { size: this.#total.max, inUse: this.#total.inUse, idle: this.idleCount, waiting: this.#waiting }
   }
 
   override connect(): Promise<pg.PoolClient>
@@ -116,144 +116,145 @@ export class Pool extends pg.Pool {
         this.connect((error, client) => (client ? resolve(client) : reject(error)))
       })
     }
-    const { groups, silence } = contexts.getStore() ?? { groups: [], silence: null }
-    const leftMs = this.#leftOf(silence)
+    const { groups, wait } = contexts.getStore() ?? { groups: [], wait: null }
+    const leftMs = this.#remainingMs(wait)
     if (leftMs <= slackMs) {
-      process.nextTick(callback, saidNothing(), undefined, () => {})
+      process.nextTick(callback, silenceError(), undefined, () => {})
       return undefined
     }
-    const line = this.#lineOf(groups)
-    if (line.waiting.size === 0 && hasRoom(line)) this.#open(line.shares, callback, silence)
+    const queue = this.#queueOf(groups)
+    if (queue.waiting.size === 0 && hasCapacity(queue)) this.#open(queue.shares, callback, wait)
     else {
-      const timer = setTimeout(() => this.#refuse(line, waiting), Math.min(this.#waitMs, leftMs))
-      const waiting: Waiting = { callback, silence, timer }
-      line.waiting.add(waiting)
+      const timer = setTimeout(() => this.#refuse(queue, waiting), Math.min(this.#waitMs, leftMs))
+      const waiting: Waiting = { callback, wait, timer }
+      queue.waiting.add(waiting)
       this.#waiting++
     }
     return undefined
   }
 
-  #lineOf(names: readonly string[]): Line {
+  #queueOf(names: readonly string[]): Queue {
     const key = names.join(' ')
-    let line = this.#lines.get(key)
-    if (!line) {
-      line = { shares: [this.#whole, ...names.map((name) => this.#shareOf(name))], waiting: new Set() }
-      this.#lines.set(key, line)
+    let queue = this.#queues.get(key)
+    if (!queue) {
+      queue = { shares: [this.#total, ...names.map((name) => this.#shareOf(name))], waiting: new Set() }
+      this.#queues.set(key, queue)
     }
-    return line
+    return queue
   }
 
   #shareOf(name: string): Share {
     let share = this.#shares.get(name)
     if (!share) {
       const end = name.lastIndexOf('/')
-      const { most } = end < 0 ? this.#whole : this.#shareOf(name.slice(0, end))
-      share = { most: Math.max(1, Math.min(most - 1, Math.ceil(most * shareOfPool))), held: 0 }
+      const { max } = end < 0 ? this.#total : this.#shareOf(name.slice(0, end))
+      share = { max: Math.max(1, Math.min(max - 1, Math.ceil(max * shareOfPool))), inUse: 0 }
       this.#shares.set(name, share)
     }
     return share
   }
 
-  /** How long a request may still hear nothing, from its first wait on; without one, as long as each limit says. */
-  #leftOf(silence: Silence | null): number {
-    if (!silence || silence.isOver) return Number.POSITIVE_INFINITY
-    silence.sinceMs ??= performance.now()
-    return silence.sinceMs + this.#silentMs - performance.now()
+  /** How long a request may still wait, counted from its first wait; unlimited without one. */
+  #remainingMs(wait: DatabaseWait | null): number {
+    if (!wait || wait.isOver) return Number.POSITIVE_INFINITY
+    wait.sinceMs ??= performance.now()
+    return wait.sinceMs + this.#maxSilenceMs - performance.now()
   }
 
-  #open(shares: Share[], callback: Callback, silence: Silence | null): void {
-    for (const share of shares) share.held++
+  #open(shares: Share[], callback: Callback, wait: DatabaseWait | null): void {
+    for (const share of shares) share.inUse++
     let answer: Callback | null = callback
-    const timer = this.#limit(silence, () => {
+    const timer = this.#limit(wait, () => {
       answer = null
-      callback(saidNothing(), undefined, () => {})
+      callback(silenceError(), undefined, () => {})
     })
     super.connect((error, client, done) => {
       clearTimeout(timer)
-      if (client) this.#holding.set(client, { shares, unwatch: this.#watch(client, silence) })
+      if (client) this.#uses.set(client, { shares, unwatch: this.#watch(client, wait) })
       else this.#free(shares)
       if (answer) answer(error, client, done)
-      // Nobody waits for it any more; the next one gets it.
+      // The caller has given up, so the connection goes to the next one.
       else done()
     })
   }
 
-  /** Runs `end` when the silence of a request has lasted too long; at first, the limits of the parts are sooner. */
-  #limit(silence: Silence | null, end: () => void): NodeJS.Timeout | undefined {
-    const leftMs = this.#leftOf(silence)
-    return leftMs > this.#silentMs - slackMs ? undefined : setTimeout(end, leftMs)
+  /** Calls `end` when a request has waited too long. Needs no timer at first, when the other limits are shorter. */
+  #limit(wait: DatabaseWait | null, end: () => void): NodeJS.Timeout | undefined {
+    const leftMs = this.#remainingMs(wait)
+    return leftMs > this.#maxSilenceMs - slackMs ? undefined : setTimeout(end, leftMs)
   }
 
-  /** Has the silence of a request end with the first octet that its connection brings. Returns what ends the watch. */
-  #watch(client: pg.PoolClient, silence: Silence | null): () => void {
-    if (!silence || silence.isOver) return () => {}
+  /** Ends the wait when the connection receives its first byte. Returns a function that stops watching. */
+  #watch(client: pg.PoolClient, wait: DatabaseWait | null): () => void {
+    if (!wait || wait.isOver) return () => {}
     const stream = streamOf(client)
-    const timer = this.#limit(silence, () => endQuery(client))
-    const heard = () => {
+    const timer = this.#limit(wait, () => endQuery(client))
+    const stopWait = () => {
       clearTimeout(timer)
-      silence.sinceMs = null
+      wait.sinceMs = null
     }
-    stream.once('data', heard)
+    stream.once('data', stopWait)
     return () => {
       clearTimeout(timer)
-      stream.off('data', heard)
+      stream.off('data', stopWait)
     }
   }
 
-  #giveBack(client: pg.PoolClient): void {
-    const held = this.#holding.get(client)
-    if (!held) return
-    this.#holding.delete(client)
-    held.unwatch()
-    this.#free(held.shares)
+  #released(client: pg.PoolClient): void {
+    const use = this.#uses.get(client)
+    if (!use) return
+    this.#uses.delete(client)
+    use.unwatch()
+    this.#free(use.shares)
   }
 
   #free(shares: Share[]): void {
-    for (const share of shares) share.held--
-    // After the pool has noted that the connection is free, or gone.
+    for (const share of shares) share.inUse--
+    // After the pool has noted that the connection is free or closed.
     if (this.#waiting > 0) process.nextTick(() => this.#next())
   }
 
-  /** What is free goes to the group that holds least: several that hang do not shut the others out. */
+  /** Serves the group that uses the fewest connections, so that groups that hang don't block the others. */
   #next(): void {
     while (this.#waiting > 0) {
-      let next: Line | null = null
-      for (const line of this.#lines.values()) {
-        if (line.waiting.size > 0 && hasRoom(line) && (!next || heldBy(line) < heldBy(next))) next = line
+      let next: Queue | null = null
+      for (const queue of this.#queues.values()) {
+        if (queue.waiting.size > 0 && hasCapacity(queue) && (!next || connectionsOf(queue) < connectionsOf(next)))
+          next = queue
       }
       if (!next) return
       const waiting = next.waiting.values().next().value!
       this.#leave(next, waiting)
       clearTimeout(waiting.timer)
-      this.#open(next.shares, waiting.callback, waiting.silence)
+      this.#open(next.shares, waiting.callback, waiting.wait)
     }
   }
 
-  #leave(line: Line, waiting: Waiting): void {
-    line.waiting.delete(waiting)
+  #leave(queue: Queue, waiting: Waiting): void {
+    queue.waiting.delete(waiting)
     this.#waiting--
   }
 
-  #refuse(line: Line, waiting: Waiting): void {
-    this.#leave(line, waiting)
-    // Where nobody has a connection, it is not because others hold them.
+  #refuse(queue: Queue, waiting: Waiting): void {
+    this.#leave(queue, waiting)
+    // If no work has a connection, the pool isn't full: the database is unreachable.
     const error =
-      this.#holding.size === 0
+      this.#uses.size === 0
         ? new Error('Connection terminated: none could be made in time')
         : Object.assign(new Error('every connection to the database is in use'), { code: poolFullCode })
     waiting.callback(error, undefined, () => {})
   }
 }
 
-function hasRoom({ shares }: Line): boolean {
-  return shares.every(({ held, most }) => held < most)
+function hasCapacity({ shares }: Queue): boolean {
+  return shares.every(({ inUse, max }) => inUse < max)
 }
 
-function heldBy({ shares: [, group] }: Line): number {
-  return group?.held ?? 0
+function connectionsOf({ shares: [, group] }: Queue): number {
+  return group?.inUse ?? 0
 }
 
-function saidNothing(): Error {
+function silenceError(): Error {
   return new Error('Connection terminated: the database said nothing for too long')
 }
 
@@ -261,15 +262,15 @@ function streamOf(client: pg.PoolClient): Socket {
   return (client as unknown as { connection: { stream: Socket } }).connection.stream
 }
 
-/** Closes a connection on which nothing moves during a query; the query fails by that. */
-function endWhenSilent(client: pg.PoolClient, silentMs: number): void {
-  // Not by the callback of `setTimeout`, which hears the first timeout only: that of a connection that is idle.
+/** Closes a connection that receives nothing during a query, which makes the query fail. */
+function endWhenSilent(client: pg.PoolClient, maxSilenceMs: number): void {
+  // Not through the callback of `setTimeout`, which only runs for the first timeout, that of an idle connection.
   streamOf(client)
-    .setTimeout(silentMs)
+    .setTimeout(maxSilenceMs)
     .on('timeout', () => endQuery(client))
 }
 
 function endQuery(client: pg.PoolClient): void {
   const { readyForQuery } = client as unknown as { readyForQuery: boolean }
-  if (!readyForQuery) streamOf(client).destroy(saidNothing())
+  if (!readyForQuery) streamOf(client).destroy(silenceError())
 }

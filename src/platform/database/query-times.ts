@@ -1,4 +1,4 @@
-// Times in the query of a request.
+// Parses times in a query string.
 import { Fault, type FieldCode, type FieldError } from '../errors.ts'
 
 export function refuseTime(name: 'from' | 'to', detail: string, code: FieldCode = 'out_of_range'): never {

@@ -1,4 +1,4 @@
-// Last-good snapshots: what a role has in memory is kept on disk too, so that it can start while the database is away.
+// Last-good snapshots: saves what a role has in memory to disk, so that it can start while the database is down.
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
@@ -7,21 +7,21 @@ import { readSealed, UnusableFile, writeSealed } from '../files/sealed-file.ts'
 import type { Vault } from '../secrets/secrets.ts'
 
 export type Snapshots = {
-  /** `rows` is everything in memory, as JSON has it; called for every writing, and read in steps. */
-  open(what: string, rows: () => Iterable<unknown>): KeptSnapshot
-  /** What is in use since a start without the database, and of when it is. */
+  /** `rows` returns everything in memory, as JSON values. It is called for each save, and iterated in steps. */
+  open(what: string, rows: () => Iterable<unknown>): Snapshot
+  /** Which snapshots are in use because the database was down at startup, and from when they are. */
   readonly inUse: ReadonlyMap<string, Date>
 }
 
 /** The snapshot of one table. */
-export type KeptSnapshot = {
-  /** Passes the rows of the file to `apply`, and says that they are in use; false if there is no file to be used. */
+export type Snapshot = {
+  /** Passes the rows of the file to `apply` and marks the snapshot as in use; false if there is no usable file. */
   restore<Row>(apply: (rows: Row[], at: Date) => void): Promise<boolean>
-  /** The rows of the file, for who reads them at every start; none if there is no file to be used. */
+  /** The rows of the file, for data that is read at every startup; none if there is no usable file. */
   read<Row>(): Promise<Row[]>
-  /** Memory changed. It is written soon, or without delay if a start must not miss this change. */
+  /** Schedules a save. With `atOnce` there is no delay, for a change that the next startup must not miss. */
   changed(atOnce?: boolean): void
-  /** Memory equals the database. Nothing is written before this is so for the first time. */
+  /** Memory matches the database. Nothing is saved before the first call. */
   current(): void
   close(): Promise<void>
 }
@@ -32,30 +32,30 @@ export type SnapshotsOptions = {
   log: Logger
   registry?: Registry
   maxBytes?: number
-  /** Another process writes what this one would. */
+  /** Set if another process saves the same data. */
   readOnly?: boolean
-  /** How long changes are gathered before they are written, and the least pause between two writings. */
-  gatherMs?: number
+  /** How long changes are collected before a save, and the minimum pause between two saves. */
+  collectMs?: number
   pauseMs?: number
 }
 
 type Head = { version: number; what: string; at: string }
 
-// Grows with every change of what rows look like.
+// Incremented whenever the format of rows changes.
 const version = 1
 const defaultMaxBytes = 1 << 30
-const defaultGatherMs = 1_000
+const defaultCollectMs = 1_000
 const defaultPauseMs = 10_000
-// Writing takes at most a twentieth of the time, however large the tables are; half of it if a change must not wait.
-const pausePerWriting = 20
-// Also written without a change, because of the age below.
+// Saving takes at most a twentieth of the time, however large the tables are; half of it if a change must not wait.
+const pausePerSave = 20
+// Saves without a change too, because of the maximum age.
 const rewriteMs = 60 * 60_000
-// A nameserver's zones expire after as long without contact to their primary (`expire` of the SOA).
+// A secondary also drops a zone after this long without its primary (`expire` in the SOA).
 export const maxAgeMs = 7 * 24 * 60 * 60_000
-// What a process that was killed has left; the writing of another process takes less.
-const abandonedMs = 10 * 60_000
+// Files of a process that was killed. Another process's save takes less time.
+const staleMs = 10 * 60_000
 
-/** For health: null unless something is served as it was when the database was last seen. */
+/** For health checks: null unless data from a snapshot is being served. */
 export function snapshotReadiness({ inUse }: Pick<Snapshots, 'inUse'>): () => string | null {
   return () => {
     if (inUse.size === 0) return null
@@ -123,18 +123,18 @@ function openSnapshot(
   what: string,
   rows: () => Iterable<unknown>,
   { inUse, onWritten, onFailed }: Hooks,
-): KeptSnapshot {
+): Snapshot {
   const { directory, vault, log, maxBytes = defaultMaxBytes, readOnly = false } = options
-  const { gatherMs = defaultGatherMs, pauseMs = defaultPauseMs } = options
+  const { collectMs = defaultCollectMs, pauseMs = defaultPauseMs } = options
   const file = { path: join(directory, what), vault, maxBytes }
-  // False at first: a part of the table, or an old one, must not replace a good file.
-  let whole = false
+  // Starts as false: a partial or old table must not replace a good file.
+  let complete = false
   let dirtySinceMs: number | null = null
   let urgent = false
   let failing = false
   let closed = false
   let endedMs = Number.NEGATIVE_INFINITY
-  let tookMs = 0
+  let durationMs = 0
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> | null = null
 
@@ -159,7 +159,7 @@ function openSnapshot(
     urgent = false
     try {
       await mkdir(directory, { recursive: true, mode: 0o700 })
-      await removeAbandoned(directory, what)
+      await removeStale(directory, what)
       const head: Head = { version, what, at: at.toISOString() }
       onWritten(at, await writeSealed(file, head, rows()))
       failing = false
@@ -170,14 +170,14 @@ function openSnapshot(
       failing = true
     }
     endedMs = performance.now()
-    tookMs = endedMs - startedMs
+    durationMs = endedMs - startedMs
   }
 
   function schedule(): void {
-    if (!whole || dirtySinceMs === null || closed || writing || readOnly) return
+    if (!complete || dirtySinceMs === null || closed || writing || readOnly) return
     clearTimeout(timer)
-    const pause = urgent && !failing ? tookMs : Math.max(pauseMs, pausePerWriting * tookMs)
-    const delayMs = Math.max(dirtySinceMs + (urgent ? 0 : gatherMs), endedMs + pause) - performance.now()
+    const pause = urgent && !failing ? durationMs : Math.max(pauseMs, pausePerSave * durationMs)
+    const delayMs = Math.max(dirtySinceMs + (urgent ? 0 : collectMs), endedMs + pause) - performance.now()
     timer = setTimeout(
       () => {
         writing = write().finally(() => {
@@ -209,7 +209,7 @@ function openSnapshot(
       schedule()
     },
     current() {
-      whole = true
+      complete = true
       if (inUse.delete(what)) log.info({ what }, 'the database is back: the last-good snapshot is no longer in use')
       if (performance.now() - endedMs > rewriteMs) dirtySinceMs ??= performance.now()
       schedule()
@@ -218,16 +218,16 @@ function openSnapshot(
       closed = true
       clearTimeout(timer)
       await writing
-      if (whole && dirtySinceMs !== null && !readOnly) await write()
+      if (complete && dirtySinceMs !== null && !readOnly) await write()
     },
   }
 }
 
-async function removeAbandoned(directory: string, what: string): Promise<void> {
+async function removeStale(directory: string, what: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(`${what}.`) || !name.endsWith('.new')) continue
     const path = join(directory, name)
     const found = await stat(path).catch(() => null)
-    if (found && Date.now() - found.mtimeMs > abandonedMs) await rm(path, { force: true })
+    if (found && Date.now() - found.mtimeMs > staleMs) await rm(path, { force: true })
   }
 }

@@ -1,4 +1,4 @@
-// Typed SQL where Prisma's model API is not used: a statement declares its parameters and columns, and a test compares
+// Typed SQL, where Prisma's model API isn't used: each statement declares its parameters and columns, and a test compares
 // both with PostgreSQL's own description.
 import { type Db, queryPrepared } from './database.ts'
 
@@ -27,16 +27,16 @@ type MissingInPrisma =
   | 'system catalog'
   | 'window function'
 
-/** Why a statement is not a call of Prisma's model API. */
+/** Why a statement doesn't use Prisma's model API. */
 export type Reason = 'change with its event and job' | 'lease' | 'snapshot for an engine' | 'hot read' | MissingInPrisma
 
-/** A type of PostgreSQL and what it is in TypeScript. */
+/** A PostgreSQL type and its TypeScript equivalent. */
 export type SqlType<T> = {
   /** As PostgreSQL writes it. */
   readonly name: string
   readonly nullable: boolean
   encode?(value: T): unknown
-  /** Converts a value where Prisma and the pool differ, or neither returns the declared type. */
+  /** Converts a value if Prisma and the pool return different types, or neither returns the declared one. */
   decode?(value: unknown): T
 }
 
@@ -50,10 +50,10 @@ export const textArray = <T extends string = string>() => plain<readonly T[]>('t
 export const int4Array = () => plain<readonly number[]>('integer[]')
 export const byteaArray = () => plain<readonly Uint8Array[]>('bytea[]')
 export const booleanArray = () => plain<readonly boolean[]>('boolean[]')
-/** A number that may not fit into a double; text in TypeScript. */
+/** A number that may not fit into a double, so it is a string in TypeScript. */
 export const int8 = (): SqlType<string> => ({ name: 'bigint', nullable: false, decode: String })
 export const bytea = (): SqlType<Uint8Array> => ({ name: 'bytea', nullable: false })
-/** JSON that was serialized before, by another thread, for parameters that are declared to take it. */
+/** JSON that another thread has already serialized, for parameters that accept it. */
 export class JsonText {
   readonly text: string
 
@@ -89,9 +89,9 @@ export type Definition<P, R> = {
   reason: Reason
   /** Parameters by name. */
   in: P
-  /** Columns by name, as the statement names them, in its order. */
+  /** Columns by name, in the order of the statement. */
   out: R
-  /** Gets each parameter as a placeholder, `$1::text`. */
+  /** Receives each parameter as a placeholder, such as `$1::text`. */
   sql(parameter: { [K in keyof P]: string }): string
 }
 
@@ -100,7 +100,7 @@ export type Statement<P, R> = {
   readonly definition: { name: string; text: string; reason: Reason; in: Types; out: Types }
 }
 
-/** Every statement that was defined, by name: for the test that prepares them all. */
+/** All statements by name, for the test that prepares them. */
 export const statements = new Map<string, Statement<unknown, unknown>['definition']>()
 
 export function statement<P extends Types, R extends Types>(

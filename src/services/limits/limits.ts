@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { inBatches } from '../../platform/batches.ts'
 import type { Database } from '../../platform/database/database.ts'
 import type { Notifications } from '../../platform/database/notifications.ts'
-import { inGroups, newSilence } from '../../platform/database/pool.ts'
+import { inGroups, newDatabaseWait } from '../../platform/database/pool.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import { createSlices, type Slices } from './slices.ts'
 import { beat, forgetPast, holdOpen, readElsewhere } from './statements.ts'
@@ -124,7 +124,7 @@ export async function openLimits(
     onTaken: slices.onTaken,
     async hold({ accountId, kind, wanted, most }) {
       const values = { accountId, kind, member: id, wanted, most: Math.min(most, highest) }
-      const [held] = await inGroups([], () => holdOpen(db, values), newSilence())
+      const [held] = await inGroups([], () => holdOpen(db, values), newDatabaseWait())
       return held!
     },
     async elsewhere(accountId) {

@@ -2,7 +2,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../../platform/database/database.ts'
 import type { Notifications } from '../../platform/database/notifications.ts'
-import { inGroups, newSilence } from '../../platform/database/pool.ts'
+import { inGroups, newDatabaseWait } from '../../platform/database/pool.ts'
 import { hashToken } from '../../platform/secrets/secrets.ts'
 import { changesTokens, type Scope, type ZoneParts } from '../identity/index.ts'
 import { createLookUps } from './look-ups.ts'
@@ -85,7 +85,7 @@ export function createTokenDirectory(db: Database, notifications: Notifications)
   async function read(hashes: string[]): Promise<Map<string, KnownToken>> {
     const before = generation
     // For all who wait, so it counts for no group of one of them.
-    const rows = await inGroups([], () => selectTokens(db, { hashes }), newSilence())
+    const rows = await inGroups([], () => selectTokens(db, { hashes }), newDatabaseWait())
     const found = new Map(
       rows.map(({ hash, suspendedAt, ...token }) => [hash, { ...token, accountSuspended: suspendedAt !== null }]),
     )

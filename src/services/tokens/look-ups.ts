@@ -1,6 +1,6 @@
 // Look-ups by key, made together: one query at a time for all keys that wait.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { inSilence } from '../../platform/database/pool.ts'
+import { countWait } from '../../platform/database/pool.ts'
 import { Fault } from '../../platform/errors.ts'
 
 // Each one that waits holds a request.
@@ -35,13 +35,13 @@ export function createLookUps<T>(read: (keys: string[]) => Promise<Map<string, T
 
   return function lookUp(key: string): Promise<T | null> {
     const same = waiting.get(key)
-    if (same) return inSilence(same.promise)
+    if (same) return countWait(same.promise)
     if (waiting.size >= maxWaiting) {
       return Promise.reject(new Fault('overloaded', undefined, { retryAfterSeconds: 1 }))
     }
     const one: Waiting<T> = Promise.withResolvers()
     waiting.set(key, one)
     if (!running) void work()
-    return inSilence(one.promise)
+    return countWait(one.promise)
   }
 }

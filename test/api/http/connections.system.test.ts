@@ -50,8 +50,8 @@ test('a request whose first statement hears nothing asks no more, whatever else 
   expect(said).toEqual(['answered', 'answered', 'answered'])
   connecting.mockRestore()
   // A response that has begun goes on after an outage.
-  const { silence } = streamed!
-  expect(silence).toMatchObject({ isOver: true })
+  const { wait } = streamed!
+  expect(wait).toMatchObject({ isOver: true })
   await app.close()
   await pool.end()
   link.close()

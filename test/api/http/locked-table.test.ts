@@ -36,7 +36,7 @@ async function pileUp(table: string, ask: () => Promise<Answer>): Promise<{ stat
 test('other routes, the token of a newcomer and readiness feel nothing', async () => {
   const { token } = await patient.newAccount()
   const piled = await pileUp('ticket', () => patient.call('GET', '/tickets'))
-  expect(poolUsage(patient.db).held).toBeLessThan(poolUsage(patient.db).size)
+  expect(poolUsage(patient.db).inUse).toBeLessThan(poolUsage(patient.db).size)
   for (const path of ['/projects', '/deployments', '/domains', '/events', '/account', '/tokens']) {
     expect((await patient.call('GET', path, { token })).status).toBe(200)
   }
@@ -69,7 +69,7 @@ test('changes of tokens wait for their account one by one, and none of those tha
   release = await blockAccount(patient, accountId)
   const changes = times(30, () => patient.call('PATCH', `/tokens/${body.id}`, { token, body: { name: 'u' } }))
   const others = times(10, () => patient.call('DELETE', '/members/mbr_nobody', { token }))
-  await until(() => poolUsage(patient.db).held === 1)
+  await until(() => poolUsage(patient.db).inUse === 1)
   for (const path of times(10, () => '/projects')) expect((await patient.call('GET', path)).status).toBe(200)
   expect(poolUsage(patient.db)).toMatchObject({ held: 1, waiting: 0 })
   await free()

@@ -18,7 +18,7 @@ let world: HttpsWorld
 let directory: string
 const log = pino({ level: 'silent' })
 const snapshotsOf = () =>
-  createSnapshots({ directory, vault: world?.vault ?? ({} as never), log, gatherMs: 0, pauseMs: 0 })
+  createSnapshots({ directory, vault: world?.vault ?? ({} as never), log, collectMs: 0, pauseMs: 0 })
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'berth-redirects-'))

@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const make = async (name: string, more: object = {}) =>
   (await api.call('POST', '/dns/keys.com/keys', { body: { name, ...more } })).body
-const snapshotsOf = () => createSnapshots({ directory, vault: api.deps.vault, log, gatherMs: 0, pauseMs: 0 })
+const snapshotsOf = () => createSnapshots({ directory, vault: api.deps.vault, log, collectMs: 0, pauseMs: 0 })
 
 test('a key is found by its name while it exists, also by a start without the database', async () => {
   const { db, notifications, vault } = api.deps

@@ -1,7 +1,7 @@
 // Which group a request's connections to the database count for, so that one locked table holds up its own routes only;
 // and how long the request hears nothing from the database.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { inGroups, newSilence, type Silence } from '../../../platform/database/pool.ts'
+import { type DatabaseWait, inGroups, newDatabaseWait } from '../../../platform/database/pool.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -10,7 +10,7 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     /** Null where a request is refused before all hooks. */
-    silence: Silence | null
+    wait: DatabaseWait | null
   }
 }
 
@@ -27,14 +27,14 @@ export function groupConnections(app: FastifyInstance): void {
     const names = noun ? [noun, ...(isReading ? [] : [`${noun}/changes`, 'changes'])] : []
     route.config = { connectionGroups: names, ...route.config }
   })
-  app.decorateRequest('silence', null)
+  app.decorateRequest('wait', null)
   app.addHook('onRequest', (request, _reply, done) => {
-    request.silence = newSilence()
-    inGroups([], done, request.silence)
+    request.wait = newDatabaseWait()
+    inGroups([], done, request.wait)
   })
   // Again, because what comes after the body runs on behalf of the connection.
   app.addHook('preValidation', (request, _reply, done) => {
-    inGroups(request.routeOptions.config.connectionGroups ?? [], done, request.silence)
+    inGroups(request.routeOptions.config.connectionGroups ?? [], done, request.wait)
   })
   app.addHook('onSend', (request, _reply, _payload, done) => {
     endSilence(request)
@@ -43,6 +43,6 @@ export function groupConnections(app: FastifyInstance): void {
 }
 
 /** For a response that has begun: a stream outlasts an outage, and asks again and again. */
-export function endSilence({ silence }: FastifyRequest): void {
-  if (silence) silence.isOver = true
+export function endSilence({ wait }: FastifyRequest): void {
+  if (wait) wait.isOver = true
 }

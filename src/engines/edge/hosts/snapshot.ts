@@ -117,7 +117,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
       notifications.on('event', ({ type, subject }) => void (relevant.has(type) && changed(subject))),
     compare: reload,
     read,
-    namesAtOnce: subjectsAtOnce,
+    maxNames: subjectsAtOnce,
     ...(kept && { restore: () => kept.restore(restore), onCurrent: () => kept.current() }),
   }
   const { settled, close } = await follow(source, notifications, log)

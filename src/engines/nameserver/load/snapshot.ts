@@ -175,7 +175,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     },
     compare,
     read,
-    namesAtOnce: zonesAtOnce,
+    maxNames: zonesAtOnce,
     onBehind() {
       behind = true
       staleSinceMs ??= Date.now()
