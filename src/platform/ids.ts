@@ -1,7 +1,7 @@
-// Identifiers: a prefix, an underscore and 24 base32 characters whose order follows creation time.
+// Ids: a prefix, an underscore, and 24 base32 characters that sort by creation time.
 import { randomBytes } from 'node:crypto'
 
-// Digits before letters, so that text order is creation order; without i, l, o and u, which are misread.
+// Digits before letters, so that text order is creation order; without i, l, o and u, which are easily misread.
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
 export type IdPrefix =
@@ -31,7 +31,7 @@ export type IdPrefix =
   | 'crn'
   | 'crr'
 
-// Ids keep growing while the clock is set back by less than this. A clock that is set back further had been wrong.
+// Ids keep growing while the clock is set back by less than this. Beyond that, the clock was wrong before.
 const maxBackMs = 60_000
 
 let lastMs = 0
@@ -74,18 +74,18 @@ export function newId(prefix: IdPrefix): string {
   return `${prefix}_${text}`
 }
 
-/** Comes before every id of this time and later, and after those made before. */
+/** Sorts before all ids created at `time` or later, and after all earlier ones. */
 export function idAt(prefix: IdPrefix, time: Date): string {
   return `${prefix}_${timeText(time.getTime())}`
 }
 
-/** When the id was made. Lists are bounded by the time in ids, so what is listed by time takes its own from there. */
+/** The creation time of an id. Lists that are limited by time show this time, because their limits apply to ids. */
 export function timeOf(id: string): Date {
   const digits = id.slice(id.indexOf('_') + 1).slice(0, 10)
   return new Date([...digits].reduce((ms, digit) => ms * 32 + alphabet.indexOf(digit), 0))
 }
 
-/** Random characters for the public part of a host name; letters and digits only. */
+/** Random letters and digits for the public part of a host name. */
 export function randomLabel(length: number): string {
   let text = ''
   for (let i = 0; i < length; i++) text += alphabet[randomByte() & 31]

@@ -1,13 +1,13 @@
-// Loads koffi, by which system calls are made that Node does not offer. It is optional: without it there is a slower way.
+// Loads koffi, for system calls that Node doesn't offer. It is optional: without it, callers use a slower method.
 
-/** The part of koffi's API that is used; its own types may be missing. */
+/** The part of koffi's API that we use; its own types may be missing. */
 export type Koffi = {
   load(library: null): { func(declaration: string): (...args: unknown[]) => number }
   address(memory: Uint8Array): bigint
   errno(): number
 }
 
-/** Null if not supported: another system, another processor (struct layouts are those of 64-bit Linux), or no koffi. */
+/** Null if unsupported: not 64-bit Linux, whose struct layouts we rely on, or koffi isn't installed. */
 export async function loadKoffi(): Promise<Koffi | null> {
   if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) return null
   const name = 'koffi'

@@ -1,6 +1,6 @@
-// Long work on the event loop, with pauses in which others get on. However much of such work there is, one part runs a turn.
+// Pauses for long work on the event loop. However much such work there is, one part of it runs per turn.
 
-/** To be asked between small steps: what to wait for before the next one, or null if there is time left. */
+/** Called between small steps. Returns a promise to await before the next step, or null if there is time left. */
 export type Pauses = () => Promise<void> | null
 
 const maxMs = 5
@@ -10,13 +10,13 @@ function next(): void {
   try {
     waiting[0]!()
   } finally {
-    // Only now: what waits again meanwhile comes after the others.
+    // Only now, so that work that is added during the call queues behind the others.
     waiting.shift()
     if (waiting.length > 0) setImmediate(next)
   }
 }
 
-/** Calls back in a later turn. Of all who wait, one is called a turn, so that others wait for no more than that one. */
+/** Calls `work` in a later turn. One callback runs per turn, so that other work waits for at most one. */
 export function nextTurn(work: () => void): void {
   waiting.push(work)
   if (waiting.length === 1) setImmediate(next)

@@ -1,4 +1,4 @@
-// What NODE_ENV=production refuses: each in one sentence that says what to set.
+// Settings that NODE_ENV=production refuses, each with a sentence that says what to set.
 
 type Environment = Record<
   | ('DATABASE_URL' | 'SECRETS_KEY' | 'BUILD_SANDBOX' | 'TRUSTED_PROXIES' | 'ACME_DIRECTORY_URL' | 'DEPLOYMENT_DOMAIN')
@@ -10,11 +10,11 @@ type Environment = Record<
 type Derived = {
   baseUrl: string
   nameservers: readonly string[]
-  /** Whether the API speaks TLS itself. */
+  /** Whether the API serves TLS itself. */
   encrypts: boolean
 }
 
-/** Whether a name is the other one, or below it. */
+/** Whether `name` is `domain` or below it. */
 export function isBelow(name: string, domain: string): boolean {
   return name === domain || name.endsWith(`.${domain}`)
 }

@@ -66,12 +66,13 @@ export async function serveWorker(config: Config): Promise<void> {
 
 /** The check of a role is by its name, and asks the role for an answer by its own listener. */
 async function hasAnswered(health: Health, roles: readonly Role[]): Promise<boolean> {
-  const { checks } = await health.look()
+  const { checks } = await health.check()
   return roles.every((role) => checks[role] === 'ok')
 }
 
 async function answer({ registry, health }: Running, { id, what, role }: Extract<ToWorker, { kind: 'ask' }>) {
-  const value: Answers[keyof Answers] = what === 'metrics' ? await registry.getMetricsAsJSON() : await health.look(role)
+  const value: Answers[keyof Answers] =
+    what === 'metrics' ? await registry.getMetricsAsJSON() : await health.check(role)
   tell({ kind: 'answer', id, value })
 }
 

@@ -3,7 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import { jobKinds } from '../jobs/kinds.ts'
 import { type Database, poolUsage } from '../platform/database/database.ts'
 import type { Notifications } from '../platform/database/notifications.ts'
-import { type KeptFigureOptions, keptFigure } from '../platform/observe/kept-figure.ts'
+import { type CachedFigureOptions, cachedFigure } from '../platform/observe/cached-figure.ts'
 import type { Vault } from '../platform/secrets/secrets.ts'
 import { version } from '../platform/version.ts'
 import { type QueueFigures, readFigures } from '../services/figures/index.ts'
@@ -87,14 +87,14 @@ const queueGauges: readonly [string, string, keyof Omit<QueueFigures, 'kind'>][]
 ]
 
 // Long enough that two who scrape cost one query.
-const keptMs = 10_000
+const ttlMs = 10_000
 
 /** Of the platform and not of the process: every worker tells the same, so take the greatest and not the sum. */
 export function observePlatform(
   { registry, db }: Pick<ProcessParts, 'registry' | 'db'>,
-  options: KeptFigureOptions = { keptMs },
+  options: CachedFigureOptions = { ttlMs },
 ): void {
-  const figures = keptFigure(() => readFigures(db), options)
+  const figures = cachedFigure(() => readFigures(db), options)
   const registers = [registry]
   for (const [name, help, field] of queueGauges) {
     new Gauge({

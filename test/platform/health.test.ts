@@ -10,11 +10,11 @@ test('is ok while all checks are, and names each that is not', async () => {
   let reason: string | null = null
   health.add('disk', () => reason)
   const remove = health.add('queue', async () => null)
-  expect(await health.look()).toEqual({ status: 'ok', checks: { disk: 'ok', queue: 'ok' } })
+  expect(await health.check()).toEqual({ status: 'ok', checks: { disk: 'ok', queue: 'ok' } })
   reason = 'The disk is full.'
-  expect(await health.look()).toEqual({ status: 'unavailable', checks: { disk: 'The disk is full.', queue: 'ok' } })
+  expect(await health.check()).toEqual({ status: 'unavailable', checks: { disk: 'The disk is full.', queue: 'ok' } })
   remove()
-  expect((await health.look()).checks).toEqual({ disk: 'The disk is full.' })
+  expect((await health.check()).checks).toEqual({ disk: 'The disk is full.' })
 })
 
 test('a check that throws or hangs has failed, and holds up nobody', async () => {
@@ -24,7 +24,7 @@ test('a check that throws or hangs has failed, and holds up nobody', async () =>
     throw new Error('a secret')
   })
   health.add('hangs', () => new Promise(() => {}))
-  const looked = health.look()
+  const looked = health.check()
   await vi.advanceTimersByTimeAsync(3_000)
   const report = await looked
   vi.useRealTimers()
@@ -37,20 +37,20 @@ test('a check that throws or hangs has failed, and holds up nobody', async () =>
 test('a role that works without what failed is degraded, the others are unavailable', async () => {
   const health = createHealth(['api', 'edge'])
   health.add('database', () => 'It is away.', ['api', 'worker'])
-  expect((await health.look('edge')).status).toBe('degraded')
-  expect((await health.look('api')).status).toBe('unavailable')
-  expect((await health.look()).status).toBe('unavailable')
-  expect((await health.look('worker')).status).toBe('unavailable')
-  expect((await createHealth(['edge']).look()).status).toBe('ok')
+  expect((await health.check('edge')).status).toBe('degraded')
+  expect((await health.check('api')).status).toBe('unavailable')
+  expect((await health.check()).status).toBe('unavailable')
+  expect((await health.check('worker')).status).toBe('unavailable')
+  expect((await createHealth(['edge']).check()).status).toBe('ok')
 })
 
-test('many who ask at once are one look', async () => {
+test('many who ask at once share one check', async () => {
   const health = createHealth(['api'])
   const check = vi.fn(async () => null)
   health.add('database', check)
-  await Promise.all(Array.from({ length: 50 }, () => health.look()))
+  await Promise.all(Array.from({ length: 50 }, () => health.check()))
   expect(check).toHaveBeenCalledTimes(1)
-  await health.look()
+  await health.check()
   expect(check).toHaveBeenCalledTimes(2)
 })
 

@@ -5,7 +5,7 @@ import { mkdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { makeKeyFolder, sweepKeyFolders } from '../../src/platform/files/key-folders.ts'
+import { createKeyFolder, sweepKeyFolders } from '../../src/platform/files/key-folders.ts'
 
 async function folderOf(pid: number, ageMs = 0): Promise<string> {
   const path = join(tmpdir(), `berth-ssh-${pid}-${Math.random().toString(36).slice(2, 8)}`)
@@ -18,7 +18,7 @@ async function folderOf(pid: number, ageMs = 0): Promise<string> {
 
 test('keys of a process that was killed are removed, and those of others stay', async () => {
   const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 1e6)'], { stdio: 'ignore' })
-  const own = await makeKeyFolder()
+  const own = await createKeyFolder()
   const before = await folderOf(process.pid, performance.now() + 60_000)
   const theirs = await folderOf(child.pid!)
   await sweepKeyFolders()

@@ -2,7 +2,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { boundRequests, CountedRequest } from '../../src/platform/http/request-intake.ts'
+import { CountedRequest, limitRequestCosts } from '../../src/platform/http/request-intake.ts'
 import { until } from '../helpers/until.ts'
 
 /** The most calls in one turn of the event loop. */
@@ -35,7 +35,7 @@ async function start(handle: (request: CountedRequest, response: ServerResponse)
     handle(request, response)
   })
   servers.push(server)
-  boundRequests(server, 'connection')
+  limitRequestCosts(server, 'connection')
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { server, parsed, handled, port: (server.address() as AddressInfo).port }
 }

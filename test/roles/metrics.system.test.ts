@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { createDeliveryMetrics } from '../../src/engines/delivery/metrics.ts'
 import { closeDatabase, openDatabase } from '../../src/platform/database/database.ts'
 import { listen } from '../../src/platform/database/notifications.ts'
-import { keptFigure } from '../../src/platform/observe/kept-figure.ts'
+import { cachedFigure } from '../../src/platform/observe/cached-figure.ts'
 import { createVault } from '../../src/platform/secrets/secrets.ts'
 import { observePlatform, observeProcess } from '../../src/roles/metrics.ts'
 import { countWaiting } from '../../src/services/webhooks/results.ts'
@@ -25,7 +25,7 @@ test('metrics are answered while the database hangs or is away, without the figu
   const notifications = await listen(link.url, pino({ level: 'silent' }))
   const registry = new Registry()
   observeProcess({ registry, db, workerDb: db, notifications, vault: createVault(Buffer.alloc(32)) }, ['worker'])
-  observePlatform({ registry, db }, { keptMs: 10, timeoutMs: 100 })
+  observePlatform({ registry, db }, { ttlMs: 10, timeoutMs: 100 })
   createDeliveryMetrics(registry, { inFlight: () => 0, waiting: () => countWaiting(db) })
   const known = async (wanted: 0 | 1) =>
     until(async () => {
@@ -67,12 +67,12 @@ test('metrics are answered while the database hangs or is away, without the figu
 
 test('a figure is read once for all who ask, kept, and given up when it takes too long', async () => {
   const answers: PromiseWithResolvers<number>[] = []
-  const figure = keptFigure(
+  const figure = cachedFigure(
     () => {
       answers.push(Promise.withResolvers())
       return answers.at(-1)!.promise
     },
-    { keptMs: 1_000_000, timeoutMs: 10 },
+    { ttlMs: 1_000_000, timeoutMs: 10 },
   )
   expect(await Promise.all([figure(), figure()])).toEqual([null, null])
   expect(await figure()).toBeNull()
@@ -84,12 +84,12 @@ test('a figure is read once for all who ask, kept, and given up when it takes to
 })
 
 test('all who ask in one turn get one reading of a figure, though what was kept runs out in between', async () => {
-  const keptMs = 5
+  const ttlMs = 5
   let read = 0
-  const figure = keptFigure(async () => ++read, { keptMs })
+  const figure = cachedFigure(async () => ++read, { ttlMs })
   await figure()
   await turn()
-  const untilMs = performance.now() + 2 * keptMs
+  const untilMs = performance.now() + 2 * ttlMs
   const before = figure()
   while (performance.now() < untilMs);
   expect([await before, await figure()]).toEqual([await before, await before])

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import { etagOf } from '../../platform/http/etags.ts'
-import { maxAtOnce, parseJson } from '../../platform/http/json-pieces.ts'
+import { maxUnsplitBytes, parseJson } from '../../platform/http/json-pieces.ts'
 import { createPauses, type Pauses } from '../../platform/pauses.ts'
 import { placeOf } from '../../platform/secrets/secrets.ts'
 import { findAnswer, lockKey, type StoredAnswer, storeAnswer } from '../../services/idempotency/index.ts'
@@ -66,7 +66,7 @@ async function fingerprintOf({ url, rawBody }: FastifyRequest): Promise<Buffer> 
   if (!rawBody || rawBody.length === 0) return hash.digest()
   // Parsed once more, because the body of the request has its defaults by now, which may change with the server.
   const body = await parseJson(rawBody)
-  if (rawBody.length < maxAtOnce) return hash.update(canonical(body)).digest()
+  if (rawBody.length < maxUnsplitBytes) return hash.update(canonical(body)).digest()
   for await (const piece of canonicalPieces(body, createPauses())) hash.update(piece)
   return hash.digest()
 }

@@ -39,7 +39,7 @@ export const platformRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { 
 
   app.get<{ Querystring: { role?: string } }>('/readyz', hidden, async (request, reply) => {
     const { role } = request.query
-    const report = await deps.health.look(role === undefined ? undefined : String(role))
+    const report = await deps.health.check(role === undefined ? undefined : String(role))
     return reply.code(report.status === 'unavailable' ? 503 : 200).send(report)
   })
 

@@ -1,6 +1,6 @@
 // Metrics of webhook deliveries.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { keptFigure } from '../../platform/observe/kept-figure.ts'
+import { cachedFigure } from '../../platform/observe/cached-figure.ts'
 import { type Outcome, succeeded } from '../../services/webhooks/index.ts'
 
 export type DeliveryMetrics = {
@@ -26,7 +26,7 @@ export function createDeliveryMetrics(
     registers: [registry],
   })
   // Counted anew for each scrape: the count is bounded already.
-  const waiting = keptFigure(facts.waiting, { keptMs: 0 })
+  const waiting = cachedFigure(facts.waiting, { ttlMs: 0 })
   new Gauge({
     name: 'berth_webhook_in_flight',
     help: 'Attempts under way in this process.',

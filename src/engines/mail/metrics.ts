@@ -1,6 +1,6 @@
 // Metrics of mails.
 import { Counter, Gauge, Registry } from 'prom-client'
-import { keptFigure } from '../../platform/observe/kept-figure.ts'
+import { cachedFigure } from '../../platform/observe/cached-figure.ts'
 
 export type MailMetrics = { ended(outcome: 'sent' | 'failed' | 'dropped'): void }
 
@@ -11,7 +11,7 @@ export function createMailMetrics(registry: Registry = new Registry(), waiting: 
     labelNames: ['outcome'],
     registers: [registry],
   })
-  const figure = keptFigure(waiting)
+  const figure = cachedFigure(waiting)
   new Gauge({
     name: 'berth_mails_waiting',
     help: 'Mails that are due and not sent yet, of all workers, counted up to 10,000.',

@@ -1,17 +1,17 @@
-// Free space of a disk, and whether an error says that there is none.
+// Free disk space, and whether an error means that the disk is full.
 import { statfs } from 'node:fs/promises'
 
-// A disk that can have so many files has one for so many bytes, usually.
+// A disk that has room for this many files usually has room for this many bytes.
 const bytesPerFile = 16 << 10
 
-/** What a program without special rights may still write, in files of usual size: a disk may run out of either. */
+/** How many bytes an unprivileged program may still write in average files: a disk can run out of bytes or of files. */
 export async function freeBytes(path: string): Promise<number> {
   const { bavail, bsize, files, ffree } = await statfs(path)
-  // Some file systems have no such limit.
+  // Some file systems don't limit the number of files.
   return Math.min(bavail * bsize, files > 0 ? ffree * bytesPerFile : Number.POSITIVE_INFINITY)
 }
 
-/** Whether this error, or what caused it, is a disk without room. */
+/** Whether this error, or its cause, is a full disk. */
 export function isDiskFull(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const { code } = error as NodeJS.ErrnoException

@@ -1,9 +1,9 @@
-// Makes what was written durable: on the disk, and not only in the memory of the machine.
+// Makes written files durable, so that they survive a loss of power.
 import { execFile } from 'node:child_process'
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
-// Above that, one syncfs is faster than an fsync for each, and holds no thread that reads files for visitors.
+// Above this, one syncfs is faster than an fsync per file, and doesn't block threads that read files for visitors.
 const maxSingle = 24
 const syncsAtOnce = 4
 
@@ -17,7 +17,7 @@ export async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** Syncs all of these files and directories; `roots` are on the file systems that have them. */
+/** Syncs all of these files and directories. `roots` are directories on their file systems. */
 export async function syncPaths(paths: Iterable<string>, roots: string[]): Promise<void> {
   const different = [...new Set(paths)]
   if (different.length > maxSingle && (await syncFileSystems(roots))) return
@@ -31,14 +31,14 @@ async function syncEach(left: string[]): Promise<void> {
   await Promise.all(Array.from({ length: syncsAtOnce }, next))
 }
 
-/** Syncs everything on the file systems of these directories; false if this machine has no program that does it. */
+/** Syncs everything on the file systems of these directories; false if this machine has no program for it. */
 export function syncFileSystems(roots: string[]): Promise<boolean> {
   return new Promise((resolve) => {
     execFile('sync', ['-f', '--', ...roots], (error) => resolve(error === null))
   })
 }
 
-/** Syncs a directory with everything in it, file by file. */
+/** Syncs a directory and everything in it, file by file. */
 export async function syncTree(root: string): Promise<void> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true })
   const synced = entries.filter((entry) => entry.isFile() || entry.isDirectory())

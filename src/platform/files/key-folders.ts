@@ -1,16 +1,16 @@
-// Folders for keys that a program reads from a file. A process that is killed leaves them; the next one removes them.
+// Folders for keys that a program reads from a file. If a process is killed, another one removes its folders.
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const prefix = 'berth-ssh-'
-// No fetch takes as long, whatever process has the number by then.
+// No fetch takes this long, so an older folder is unused even if its process id is in use again.
 const maxMs = 24 * 3600_000
 
-/** Named after this process, so that others can tell whether it still runs. */
-export const makeKeyFolder = () => mkdtemp(join(tmpdir(), `${prefix}${process.pid}-`))
+/** Named after this process, so that others can check whether it still runs. */
+export const createKeyFolder = () => mkdtemp(join(tmpdir(), `${prefix}${process.pid}-`))
 
-/** Removes those of processes that run no more. */
+/** Removes the folders of processes that no longer run. */
 export async function sweepKeyFolders(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const [, pid] = new RegExp(`^${prefix}(\\d{1,10})-\\w+$`).exec(name) ?? []
@@ -23,7 +23,7 @@ export async function sweepKeyFolders(): Promise<void> {
 
 function mayBeUsed(pid: number, madeMs: number): boolean {
   if (Date.now() - madeMs > maxMs) return false
-  // In a container the next process often has the number of the one before.
+  // In a container, the next process often gets the same id.
   if (pid === process.pid) return madeMs >= performance.timeOrigin
   try {
     process.kill(pid, 0)

@@ -1,13 +1,13 @@
-// A file of rows, encrypted block by block, so that neither its writer nor its reader holds the event loop up or all of
-// it in memory twice. It is whole or it is refused: every block names the file and its place in it, and the last one says
-// that it is the last.
+// A file of rows, encrypted in blocks, so that neither writing nor reading blocks the event loop or needs twice the memory.
+// Each block contains the file's id and its own index, and the last one is marked, so a changed or truncated file is
+// refused.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { placeOf, type Vault } from '../secrets/secrets.ts'
 
-/** The first octets. Another shape of rows is another version, so that no reader takes one for the other. */
+/** The first bytes. A new format of rows gets a new version, so that no reader confuses the two. */
 const magic = Buffer.from('berth-rows 1\n', 'latin1')
 const blockCharacters = 32 << 10
 const maxBlockBytes = 256 << 20
@@ -18,7 +18,7 @@ export class UnusableFile extends Error {
   override name = 'UnusableFile'
 }
 
-/** Replaces the file at once, or leaves it as it was. Returns its size. */
+/** Replaces the file atomically, or leaves it unchanged. Returns its size. */
 export async function writeSealed(file: SealedFile, head: unknown, rows: Iterable<unknown>): Promise<number> {
   const { path, vault, maxBytes } = file
   const id = randomUUID()
@@ -71,7 +71,7 @@ function* blocksOf(rows: Iterable<unknown>): Generator<string> {
   if (texts.length > 0) yield `[${texts.join(',')}]`
 }
 
-/** Without it, a loss of power may undo the rename. */
+/** Without this, a loss of power could undo the rename. */
 async function syncDirectory(path: string): Promise<void> {
   const handle = await open(path, constants.O_RDONLY)
   try {
@@ -81,7 +81,7 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Null if there is no file. Throws UnusableFile unless it is whole, ours and accepted by `accept`, called first. */
+/** Null if there is no file. Throws UnusableFile unless it is complete, ours, and passes `accept`, which is called first. */
 export async function readSealed<Head, Row>(
   { path, vault, maxBytes }: SealedFile,
   accept: (head: Head) => void,

@@ -1,14 +1,14 @@
-// Paths of files that somebody sends to be built: plain names below one root, none of which git or a site could misread.
+// Checks the paths of files to be built: plain names below one root, none of which git or a site could misread.
 import { createPauses } from '../pauses.ts'
 
 const maxPathBytes = 1024
 const maxNameBytes = 255
-const deepest = 64
+const maxDepth = 64
 
-/** Code points that some file systems leave out of names: with them `.git` can be spelt in many ways. */
+/** Some file systems ignore these code points in names, so `.git` could be spelled in many ways. */
 const ignored = /[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]/g
 
-/** Printable ASCII is as it looks: it has one form, and nothing in it is left out. */
+/** Printable ASCII has a single form, and no system ignores any of it. */
 const ascii = /^[\x20-\x7e]*$/
 const dotGit = /(?:^|\/)(?:\.git|git~\d+)[ .]*(?:\/|$)/i
 
@@ -23,8 +23,8 @@ function isInGit(part: string): boolean {
   return plain === '.git' || /^git~\d+$/.test(plain)
 }
 
-/** What is wrong with a path; null if nothing is. */
-export function refusalOfPath(path: string): string | null {
+/** What is wrong with a path; null if it is valid. */
+export function pathRefusal(path: string): string | null {
   const isAscii = ascii.test(path)
   if (!isAscii && !path.isWellFormed()) return 'is not UTF-8'
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
@@ -32,7 +32,7 @@ export function refusalOfPath(path: string): string | null {
   if ((isAscii ? path.length : Buffer.byteLength(path)) > maxPathBytes) return `is longer than ${maxPathBytes} bytes`
   if (path.startsWith('/')) return 'is absolute'
   const parts = path.split('/')
-  if (parts.length > deepest) return `is more than ${deepest} folders deep`
+  if (parts.length > maxDepth) return `is more than ${maxDepth} folders deep`
   for (const part of parts) {
     if (part === '' || part === '.' || part === '..') return 'has an empty, `.` or `..` segment'
     const bytes = isAscii ? part.length : Buffer.byteLength(part)
@@ -43,28 +43,28 @@ export function refusalOfPath(path: string): string | null {
 
 export type PathFault = { index: number; why: string; repeated: boolean }
 
-/** What is wrong with the paths of a tree, each by itself and beside the others; at most `most` faults. */
-export async function faultsOfPaths(paths: readonly string[], most: number): Promise<PathFault[]> {
+/** What is wrong with the paths of a tree, each alone and compared with the others; at max `max` faults. */
+export async function pathFaults(paths: readonly string[], max: number): Promise<PathFault[]> {
   const pauses = createPauses()
   const faults: PathFault[] = []
   const seen = new Set<string>()
   for (const [index, path] of paths.entries()) {
-    if (faults.length >= most) return faults
+    if (faults.length >= max) return faults
     const pause = pauses()
     if (pause) await pause
-    const why = refusalOfPath(path)
+    const why = pathRefusal(path)
     if (why !== null) {
       faults.push({ index, why, repeated: false })
       continue
     }
-    // Names that differ only in their Unicode form are one file on other systems, and look the same to visitors.
+    // Names that only differ in their Unicode form are one file on other systems, and look the same to visitors.
     const normal = normalOf(path)
     if (seen.has(normal)) faults.push({ index, why: 'appears twice', repeated: true })
     else seen.add(normal)
   }
   const folders = new Set<string>()
   for (const [index, path] of paths.entries()) {
-    if (faults.length >= most) return faults
+    if (faults.length >= max) return faults
     const pause = pauses()
     if (pause) await pause
     const normal = normalOf(path)
@@ -72,7 +72,7 @@ export async function faultsOfPaths(paths: readonly string[], most: number): Pro
     let isInFile = false
     for (let at = normal.lastIndexOf('/'); at > 0 && !isInFile; at = normal.lastIndexOf('/', at - 1)) {
       const folder = normal.slice(0, at)
-      // That it is no file, nor what it lies in, is known.
+      // Neither this folder nor those above it are files.
       if (folders.has(folder)) break
       isInFile = seen.has(folder)
       above.push(folder)
@@ -83,7 +83,7 @@ export async function faultsOfPaths(paths: readonly string[], most: number): Pro
   return faults
 }
 
-/** Whether a link at this path stays below the root. */
+/** Whether a link at `path` stays below the root. */
 export function staysInside(path: string, target: string): boolean {
   if (target.startsWith('/') || target.includes('\0') || target === '') return false
   let depth = path.split('/').length - 1

@@ -1,4 +1,4 @@
-// Reads tar archives of any program as hostile input: ustar, pax and GNU names; files, links and directories, nothing else.
+// Reads tar archives of any program, treated as hostile: ustar, pax and GNU names, and only files, links and directories.
 
 import { createPauses } from '../pauses.ts'
 import type { ByteReader } from './byte-reader.ts'
@@ -6,7 +6,7 @@ import { BadArchive, tarPadding } from './tar.ts'
 
 export type ArchiveEntry = {
   kind: 'file' | 'link' | 'directory'
-  /** As it stands in the archive, but for `./` before it and a slash behind it. */
+  /** As written in the archive, without a leading `./` or a trailing slash. */
   path: string
   mode: number
   size: number
@@ -16,13 +16,13 @@ export type ArchiveEntry = {
 
 const blockBytes = 512
 const maxHeaderLength = 64 << 10
-/** No system has longer names, with what ends them. */
+/** No system has longer names, including the terminating NUL. */
 const maxNameLength = 4096
-// Of all files together: programs write a few for each. Packed they are nothing, but each takes time.
+// Of all files together. Programs write a few per file; compressed, any number costs nothing to send, but each takes time.
 const maxAttributes = 1_000_000
-// Of one file, in all of its headers: they are read without a pause.
+// Of one file in all its headers, because they are read without a pause.
 const maxAttributesPerFile = 1_000
-// Folders, and headers that tell the names of files: three or four for each file that a deployment may have.
+// Folders and headers with long names: three or four for each file that a deployment may have.
 const maxOthers = 200_000
 const kinds: Record<string, ArchiveEntry['kind'] | undefined> = {
   '\0': 'file',
@@ -58,7 +58,7 @@ function field(block: Buffer, at: number, bytes: number): Buffer {
 }
 
 function number(block: Buffer, at: number, bytes: number): number {
-  // Numbers that are too large for octal digits have the first bit set (GNU).
+  // GNU sets the first bit for numbers that are too large for octal digits.
   if (block[at]! & 0x80) {
     const value = Number(BigInt(`0x${block.toString('hex', at, at + bytes)}`) & ((1n << BigInt(bytes * 8 - 1)) - 1n))
     if (!Number.isSafeInteger(value)) throw new BadArchive('The archive has a number that is too large.')
@@ -69,7 +69,7 @@ function number(block: Buffer, at: number, bytes: number): number {
   return text === '' ? 0 : Number.parseInt(text, 8)
 }
 
-/** With the field of the sum itself as blanks. */
+/** The checksum counts its own field as blanks. */
 function checkSum(block: Buffer): void {
   let sum = 8 * 0x20
   for (let at = 0; at < blockBytes; at++) if (at < 148 || at >= 156) sum += block[at]!
@@ -88,7 +88,7 @@ function paxOf(bytes: Buffer, count: () => void): Map<string, string> {
     const isWhole = length > 0 && record.length === length && blank > 0 && equals > blank && record.at(-1) === 0x0a
     if (!isWhole) throw new BadArchive('The archive is damaged.')
     const key = record.toString('latin1', blank + 1, equals)
-    // The size of such a file is not that of its content.
+    // The size of a sparse file is not that of its content.
     if (key.startsWith('GNU.sparse.'))
       throw new BadArchive('The archive contains a sparse file, which cannot be deployed.')
     if (key === 'path' || key === 'linkpath' || key === 'size') found.set(key, decode(record.subarray(equals + 1, -1)))
@@ -97,18 +97,18 @@ function paxOf(bytes: Buffer, count: () => void): Map<string, string> {
   return found
 }
 
-/** Exactly `./` at the start and `/` at the end are how programs write names; everything else is left for the caller. */
+/** Programs write names with a leading `./` and a trailing `/`. Everything else is left for the caller to check. */
 export function plainName(path: string): string {
   const start = /^(?:\.\/+)*/.exec(path)![0].length
   let end = path.length
-  // An expression would try every run of slashes anew.
+  // A regular expression would retry at every run of slashes.
   while (end > start && path[end - 1] === '/') end--
   return path.slice(start, end)
 }
 
 /**
- * The entries of an archive. The content of a file (`size` bytes and its padding) must be read from `reader` before the
- * next entry is asked for.
+ * Yields the entries of an archive. The caller must read a file's content (`size` bytes and padding) from `reader` before
+ * the next entry.
  */
 export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEntry> {
   let pax = new Map<string, string>()
@@ -125,7 +125,7 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
   let others = 0
   const pauses = createPauses()
   for (;;) {
-    // Headers may follow each other for megabytes, all of which may be in memory already.
+    // There may be megabytes of consecutive headers, all in memory already.
     const pause = pauses()
     if (pause) await pause
     const block = await reader.take(blockBytes)
@@ -158,9 +158,9 @@ export async function* readArchive(reader: ByteReader): AsyncGenerator<ArchiveEn
     const shown = JSON.stringify(name.slice(0, 200))
     if (!kind)
       throw new BadArchive(`${shown} is ${otherKinds[flag] ?? 'of an unsupported type'}, which cannot be deployed.`)
-    const told = pax.get('size') ?? String(ownSize)
-    const size = kind === 'file' ? Number(told) : 0
-    if (!/^\d+$/.test(told) || !Number.isSafeInteger(size)) throw new BadArchive(`${shown} has no size.`)
+    const sizeText = pax.get('size') ?? String(ownSize)
+    const size = kind === 'file' ? Number(sizeText) : 0
+    if (!/^\d+$/.test(sizeText) || !Number.isSafeInteger(size)) throw new BadArchive(`${shown} has no size.`)
     if (kind !== 'file' && ownSize !== 0) throw new BadArchive(`${shown} has content, but is not a file.`)
     const target = pax.get('linkpath') ?? longTarget ?? decode(field(block, 157, 100))
     yield { kind, path: plainName(name), mode: number(block, 100, 8), size, target }

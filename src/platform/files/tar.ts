@@ -1,4 +1,4 @@
-// Tar archives (ustar with pax headers) as streams: what any tar can read, and a reader that refuses everything else.
+// Tar archives (ustar with pax headers) as streams that any tar can read, and a reader that refuses all other forms.
 import type { ByteReader } from './byte-reader.ts'
 
 export type TarEntry =
@@ -6,10 +6,10 @@ export type TarEntry =
   | { kind: 'link'; path: string; target: string }
   | { kind: 'file'; path: string; mode: number; size: number }
 
-/** `head`: its headers as they stand in the archive. */
+/** `head` contains the entry's headers as they are in the archive. */
 export type ReadEntry = TarEntry & { head: Buffer }
 
-/** Not an archive that this writer could have made. */
+/** An archive that this writer can't have created. */
 export class BadArchive extends Error {
   override name = 'BadArchive'
 }
@@ -17,17 +17,17 @@ export class BadArchive extends Error {
 const blockBytes = 512
 const flags = { file: '0', link: '2', directory: '5', pax: 'x' } as const
 const kinds = { '0': 'file', '2': 'link', '5': 'directory' } as const
-// What the fields of a header hold; more goes into a pax header.
+// What fits into the fields of a header; anything longer goes into a pax header.
 const maxNameLength = 100
 const maxSize = 8 ** 11 - 1
-// PATH_MAX of Linux, for the path and the target of a link.
+// Linux's PATH_MAX, for the path and the target of a link.
 const maxPaxLength = 2 * 4096 + 128
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Two empty blocks. */
 export const tarEnd = Buffer.alloc(2 * blockBytes)
 
-/** What fills the last block of a file. */
+/** The padding after a file's content. */
 export function tarPadding(size: number): Buffer {
   return tarEnd.subarray(0, (blockBytes - (size % blockBytes)) % blockBytes)
 }
@@ -47,7 +47,7 @@ export function tarHeader(entry: TarEntry): Buffer {
   return Buffer.concat([before, pax, tarPadding(pax.length), block])
 }
 
-/** The number at its beginning counts itself. */
+/** The number at the start counts its own digits. */
 function paxRecord(key: string, value: string): string {
   const rest = ` ${key}=${value}\n`
   let length = Buffer.byteLength(rest)
@@ -75,7 +75,7 @@ function header({ name, mode, size, flag, target }: Fields): Buffer {
   return block
 }
 
-/** With the field of the sum itself as blanks. */
+/** The checksum counts its own field as blanks. */
 function sumOf(block: Buffer): number {
   let sum = 8 * 0x20
   for (let at = 0; at < blockBytes; at++) if (at < 148 || at >= 156) sum += block[at]!
@@ -83,8 +83,8 @@ function sumOf(block: Buffer): number {
 }
 
 /**
- * The entries of an archive. The content of a file (`size` bytes and its padding) must be read from `reader` before the
- * next entry is asked for.
+ * Yields the entries of an archive. The caller must read a file's content (`size` bytes and padding) from `reader` before
+ * the next entry.
  */
 export async function* readTar(reader: ByteReader): AsyncGenerator<ReadEntry> {
   for (;;) {
@@ -135,7 +135,7 @@ function parse(block: Buffer): { name: string; mode: number; size: number } {
 function field(block: Buffer, at: number, bytes: number): string {
   const piece = block.subarray(at, at + bytes)
   const end = piece.indexOf(0)
-  // A name that is cut in the middle of a character stands whole in the pax header.
+  // If a name is cut within a character, the pax header has the whole name.
   return piece.subarray(0, end < 0 ? bytes : end).toString()
 }
 
@@ -158,7 +158,7 @@ function decode(bytes: Buffer): string {
   }
 }
 
-/** A path of plain names below the place where the archive is unpacked. */
+/** Only allows plain names below the directory into which the archive is unpacked. */
 function checkPath(path: string): string {
   const plain = path.split('/').every((name) => name !== '' && name !== '.' && name !== '..' && name.length <= 255)
   if (!plain || path.includes('\0'))

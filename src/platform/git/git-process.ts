@@ -1,20 +1,20 @@
-// Runs git on the host. It reads untrusted data, so its resources are limited and its helpers end with it.
+// Runs git on the host. Git reads untrusted data, so its resources are limited and its helpers end with it.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { onAbort } from '../abort.ts'
 
 export type GitProcess = {
   args: string[]
   searchPath: string
-  /** As in GIT_ALLOW_PROTOCOL. */
+  /** The value of GIT_ALLOW_PROTOCOL. */
   protocols: string
   settings?: Record<string, string>
   environment?: Record<string, string>
-  /** Ends it at once, with its helpers. */
+  /** Kills it at once, with its helpers. */
   signal: AbortSignal
 }
 
-// Limits of file size, address space and CPU time. A pack of a megabyte can require any amount of memory, and a tree of
-// a few objects any amount of time.
+// Limits of file size, address space and CPU time. A pack of a megabyte can require any amount of memory, and a tree of a
+// few objects any amount of time.
 const limits = `ulimit -f ${(4 * 1024 ** 3) / 512}; ulimit -v ${3 * 1024 ** 2}; ulimit -t 600`
 
 const always = {
@@ -34,7 +34,7 @@ const always = {
   'transfer.fsckObjects': 'true',
 }
 
-/** Without the server's environment: no prompt, no credential helper, no user configuration. */
+/** Runs without the server's environment: no prompt, no credential helper, no user configuration. */
 export function spawnGit({
   args,
   searchPath,
@@ -57,7 +57,7 @@ export function spawnGit({
       ...Object.fromEntries(entries.map(([, value], index) => [`GIT_CONFIG_VALUE_${index}`, value])),
       ...environment,
     },
-    // Its own process group: git starts transfer helpers, which would outlive it.
+    // A process group of its own: git starts transfer helpers, which could outlive it.
     detached: true,
   })
   const unlisten = onAbort(signal, () => killGroup(child.pid))

@@ -1,15 +1,15 @@
-// What git says of one repository: the commit of a ref, its default branch, its branches, and whether a commit exists.
+// Asks git about a repository: the commit of a ref, its default branch, its branches, and whether a commit exists.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { spawnGit } from './git-process.ts'
 import { type GitRemote, type Refusal, refusalIn } from './git-remote.ts'
 
-/** `isBranch`: rather than a tag or a commit. `defaultBranch`: what HEAD names; null where the host does not say. */
+/** `isBranch` is false for a tag or commit. `defaultBranch` is what HEAD names, or null if the host doesn't say. */
 export type Resolved = Found & { defaultBranch: string | null }
 type Found = { found: string; isBranch: boolean }
 
-/** `names` are some of `count` branches, the default one first. */
+/** `names` are some of `count` branches, starting with the default branch. */
 export type Branches = { defaultBranch: string | null; names: string[]; count: number }
 
 export type Git = (
@@ -24,7 +24,7 @@ const fullHash = /^[0-9a-f]{40}$/
 const partialHash = /^[0-9a-f]{7,40}$/
 const heads = 'refs/heads/'
 
-/** The rules of git-check-ref-format, and no leading dash, so that a ref can never be read as an option. */
+/** The rules of git-check-ref-format, and no leading dash, so that a ref is never taken for an option. */
 export function isRefName(ref: string): boolean {
   return (
     ref.length <= 255 &&
@@ -59,7 +59,7 @@ export function createGit(searchPath: string): Git {
   }
 }
 
-/** The name of a branch that a host shows, or null: whoever owns the host may show anything. */
+/** The name of a branch; null if it is invalid, because a host may send anything. */
 function branchIn(ref: string | undefined): string | null {
   const name = ref?.startsWith(heads) ? ref.slice(heads.length) : ''
   return isRefName(name) && name.isWellFormed() ? name : null
@@ -82,7 +82,7 @@ export async function resolveLocal(
 }
 
 async function findLocal(git: Git, path: string, ref: string, timeoutMs: number): Promise<Found | null> {
-  // Reading the branch saves the 4 ms that a git process takes; tags and hashes are left to git.
+  // Reading the file saves the 4 ms of a git process. Tags and hashes are left to git.
   const loose = (await readFile(join(path, heads, ref), 'utf8').catch(() => '')).trim()
   if (fullHash.test(loose)) return { found: loose, isBranch: true }
   const packed = await readFile(join(path, 'packed-refs'), 'utf8').catch(() => '')
@@ -99,7 +99,7 @@ async function findLocal(git: Git, path: string, ref: string, timeoutMs: number)
 
 type Listing = { hashes: Map<string, string>; defaultBranch: string | null }
 
-/** Refs with their hashes, in the order of the host; `patterns` as those of ls-remote, none for all. */
+/** Refs with their hashes, in the host's order. `patterns` are those of ls-remote; none means all refs. */
 async function list(git: Git, remote: GitRemote, patterns: string[], timeoutMs: number): Promise<Listing | Refusal> {
   const result = await git(['ls-remote', '--symref', '--', remote.url, ...patterns], timeoutMs, remote)
   if (!result.ok) return refusalIn(result.said, remote.hasAccess) ?? 'unreachable'
@@ -130,7 +130,7 @@ export async function resolveRemote(
   if (branch) return at(branch, true)
   const tag = hashes.get(named[2]!) ?? hashes.get(named[1]!)
   if (tag) return at(tag)
-  if (fullHash.test(ref)) return at(ref) // Not the tip of a ref: only the clone shows whether it exists.
+  if (fullHash.test(ref)) return at(ref) // Not the tip of a ref, so only a clone shows whether it exists.
   const tip = [...hashes.values()].find((hash) => partialHash.test(ref) && hash.startsWith(ref))
   return tip ? at(tip) : 'not_found'
 }
@@ -161,8 +161,8 @@ export async function hasLocalCommit(git: Git, path: string, commit: string, tim
 }
 
 /**
- * Whether the host has a commit; null where it does not say. Nothing but a fetch tells of a commit that is not the tip of
- * a ref: one commit is fetched, and no file of it where the host knows filters.
+ * Whether the host has a commit; null if it doesn't say. A commit that isn't the tip of a ref can only be found by fetching
+ * it. That fetches one commit, without its files if the host supports filters.
  */
 export async function hasRemoteCommit(
   git: Git,

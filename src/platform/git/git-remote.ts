@@ -1,25 +1,25 @@
-// What git needs to reach one repository: its address, checked, and the access to it. Nothing of that outlives the fetch.
+// What git needs to reach a repository: its verified address and credentials. Nothing of it outlives the fetch.
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
-import { makeKeyFolder } from '../files/key-folders.ts'
+import { createKeyFolder } from '../files/key-folders.ts'
 import type { Reach } from '../http/checked-lookup.ts'
 import { originOf, overSsh, type RepositoryAddress, urlOfAddress } from './repository-address.ts'
 import { hostKeysIn } from './ssh-keys.ts'
 
-/** What a project shows to the host of its repository, opened. `origin` is the only place that ever gets it. */
+/** A project's decrypted credentials for its repository host. They are only ever sent to `origin`. */
 export type RepositoryAccess =
   | { kind: 'token'; origin: string; username: string; token: string }
   | {
       kind: 'deploy_key'
       origin: string
       privateKey: string
-      /** Empty: those that the host shows first are taken, and kept by `learned`. */
+      /** If empty, the first host keys that the host presents are trusted, and passed to `learned`. */
       hostKeys: string[]
       learned(hostKeys: string[]): Promise<void>
     }
 
-/** Why a host was not asked, or would not answer us. */
+/** Why we didn't contact a host, or why it refused us. */
 export type Refusal = 'denied' | 'host_key_changed' | 'address_refused' | 'unreachable'
 
 export class RemoteRefused extends Error {
@@ -31,21 +31,21 @@ export class RemoteRefused extends Error {
   }
 }
 
-/** For the processes of git that talk to the host, and for no other. */
+/** Only for git processes that talk to the host. */
 export type GitRemote = {
   url: string
-  /** As in GIT_ALLOW_PROTOCOL. */
+  /** The value of GIT_ALLOW_PROTOCOL. */
   protocols: string
   settings: Record<string, string>
   environment: Record<string, string>
-  /** The installation's own host, whose answers are trusted more than those of a host that a customer named. */
+  /** Whether it is the installation's own host, which is trusted more than one that a customer named. */
   own: boolean
   hasAccess: boolean
-  /** To be called whatever became of it. */
+  /** Must always be called in the end. */
   close(): Promise<void>
 }
 
-/** What the access shows to logs that must not have it. */
+/** The secrets of the credentials, to be masked in logs. */
 export function secretsOf(access: RepositoryAccess | null): string[] {
   if (access?.kind !== 'token') return []
   return [access.token, basic(access).slice('Basic '.length)]
@@ -56,17 +56,17 @@ const basic = ({ username, token }: { username: string; token: string }) =>
 
 export type RemoteOptions = { address: RepositoryAddress; own: boolean; access: RepositoryAccess | null; reach: Reach }
 
-/** Access to another host than that of the repository is never used. */
-export async function openRemote({ address: asked, own, access, reach }: RemoteOptions): Promise<GitRemote> {
-  const used = accessFor(asked, access)
-  const address = used?.kind === 'deploy_key' ? overSsh(asked) : asked
+/** Never uses credentials for another host than the repository's. */
+export async function openRemote({ address: requested, own, access, reach }: RemoteOptions): Promise<GitRemote> {
+  const used = accessFor(requested, access)
+  const address = used?.kind === 'deploy_key' ? overSsh(requested) : requested
   if (address.protocol === 'ssh:' && !used) throw new RemoteRefused('denied')
-  // What a customer names is resolved once, here, and git connects to what was checked.
+  // A customer's host name is resolved once, here, and git connects to the verified address.
   const addresses = own ? [] : await allowedAddresses(address.hostname, reach)
   const rest = { url: urlOfAddress(address), own, hasAccess: used !== null }
   if (used?.kind === 'deploy_key') return { ...rest, ...(await overKey(address, used, addresses[0])) }
   const settings: Record<string, string> = {}
-  // Another host would be asked unchecked, and might be shown the token.
+  // A redirect would lead to an unverified host, which might receive the token.
   if (!own || used) settings['http.followRedirects'] = 'false'
   if (addresses.length > 0 && isIP(address.hostname) === 0) {
     const port = address.port || (address.protocol === 'https:' ? '443' : '80')
@@ -77,7 +77,7 @@ export async function openRemote({ address: asked, own, access, reach }: RemoteO
   return { ...rest, protocols: 'http:https', settings, environment: {}, async close() {} }
 }
 
-/** The access that belongs to the host of the repository, over HTTP or SSH. */
+/** The credentials, if they are for the repository's host, over HTTP or SSH. */
 export function accessFor(address: RepositoryAddress, access: RepositoryAccess | null): RepositoryAccess | null {
   if (access === null) return null
   const wanted = access.kind === 'deploy_key' ? overSsh(address) : address
@@ -92,13 +92,13 @@ async function allowedAddresses(hostname: string, { mayReach, resolve }: Reach):
   return allowed
 }
 
-/** SSH with this key alone, in files that are gone when the fetch is over. */
+/** Settings for SSH with this key only. Its files are deleted when the fetch is over. */
 async function overKey(
   { hostname }: RepositoryAddress,
   { privateKey, hostKeys, learned }: Extract<RepositoryAccess, { kind: 'deploy_key' }>,
   connectTo: string | undefined,
 ) {
-  const directory = await makeKeyFolder()
+  const directory = await createKeyFolder()
   const [keyFile, hostsFile] = [join(directory, 'key'), join(directory, 'hosts')]
   await writeFile(keyFile, privateKey, { mode: 0o600 })
   await writeFile(hostsFile, hostKeys.map((key) => `${hostname} ${key}\n`).join(''), { mode: 0o600 })
@@ -137,7 +137,7 @@ async function overKey(
   }
 }
 
-/** Whether git failed because it did not reach the host, or the host was down: it may be there again in a moment. */
+/** Whether git failed because the host was unreachable or down, so that a retry may succeed. */
 export function isUnreachable(said: string): boolean {
   const own = said.replace(/^remote:.*$/gm, '')
   return /Could not resolve host|Couldn't connect to server|Failed to connect to|Connection (refused|timed out|reset)|Network is unreachable|No route to host|returned error: (429|5\d\d)|Temporary failure in name resolution|Empty reply from server/i.test(
@@ -145,7 +145,7 @@ export function isUnreachable(said: string): boolean {
   )
 }
 
-/** What git said when it failed, or null where it was something else. Lines of the remote end are its own business. */
+/** Why git failed; null for other reasons. Ignores lines from the remote, which may say anything. */
 export function refusalIn(said: string, hasAccess: boolean): Refusal | null {
   const own = said.replace(/^remote:.*$/gm, '')
   if (/HOST IDENTIFICATION HAS CHANGED|Host key verification failed|host key .* has changed/i.test(own)) {
@@ -154,7 +154,7 @@ export function refusalIn(said: string, hasAccess: boolean): Refusal | null {
   const wantsLogin =
     /could not read (Username|Password)|Authentication failed|Permission denied \(|returned error: 40[13]/
   if (wantsLogin.test(own)) return 'denied'
-  // Hosts deny that there is a repository to whom they do not show it.
+  // Hosts claim that a repository doesn't exist if the client can't read it.
   return hasAccess && /repository .*not found|returned error: 404|does not appear to be a git/i.test(own)
     ? 'denied'
     : null

@@ -1,4 +1,4 @@
-// Source repositories: how one is reached, and what it says of a ref, a push and its branches.
+// Source repositories: how to reach one, and what it says about a ref, a push and its branches.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -22,32 +22,32 @@ export { isRefName } from './git-refs.ts'
 export type Resolution = Resolved | 'not_found' | Refusal
 
 /**
- * What the repository says of a push. `commit`: whether it has it. Unknown where the host does not answer, or does not
- * say: only a fetch shows it then.
+ * What the repository says about a push. `commit` is unknown if the host doesn't respond or doesn't say, so that only a
+ * fetch can show it.
  */
 export type PushCheck = { commit: 'present' | 'missing' | 'unknown'; isReached: boolean; defaultBranch: string | null }
 
 export type Repositories = {
-  /** Where a repository is, by its own address or the template; null if the operator wrote that in a form of their own. */
+  /** The repository's own URL or the template's; null if the operator's template isn't a URL that we parse. */
   addressOf(repo: string): RepositoryAddress | null
   /** What to clone from. Throws `RemoteRefused`. */
   open(repo: string, access: RepositoryAccess | null): Promise<GitRemote>
-  /** The full hash that a branch, tag, commit or `HEAD` names. Never takes longer than `timeoutMs`. */
+  /** The full hash of a branch, tag, commit or `HEAD`. Takes at most `timeoutMs`. */
   resolve(repo: string, ref: string, timeoutMs: number, access?: RepositoryAccess | null): Promise<Resolution>
-  /** Some of its branches; null if the host does not tell within `timeoutMs`. */
+  /** Some branches; null if the host doesn't respond within `timeoutMs`. */
   branches(repo: string, timeoutMs: number, access?: RepositoryAccess | null): Promise<Branches | null>
-  /** Asks up to three times, each time for no longer than `timeoutMs`. */
+  /** Sends up to three requests, each of at most `timeoutMs`. */
   checkPush(repo: string, push: Pushed, timeoutMs: number, access?: RepositoryAccess | null): Promise<PushCheck>
 }
 
 export type Pushed = { branch: string; commit: string }
 
-// A host of several machines may announce a push before each of them has it.
+// A host with several machines may announce a push before all of them have it.
 const recheckMs = 1_000
 
 const publicOnly = createReach({ webhookAllowPrivate: false, dnsResolvers: [] })
 
-/** `localRoot` is null in production, where only the template is used. `reach` is for hosts that customers name. */
+/** `localRoot` is null in production, where only the template is used. `reach` applies to hosts that customers name. */
 export function createRepositories(
   urlTemplate: string,
   localRoot: string | null,
@@ -72,7 +72,7 @@ export function createRepositories(
     return { url, protocols, settings: {}, environment: {}, own: true, hasAccess: false, async close() {} }
   }
 
-  /** The answer to one question; what the host refuses before it is asked is `refused`. */
+  /** Runs `query` on the remote, or `refused` if we may not contact it. */
   async function ask<T, R>(
     repo: string,
     access: RepositoryAccess | null,
@@ -147,7 +147,7 @@ export function createRepositories(
   }
 }
 
-/** The operator may write what no customer may; an address of such a form is cloned without any access. */
+/** The operator may use forms that customers may not. Those are cloned without credentials. */
 function templateAddress(url: string): RepositoryAddress | null {
   return url.startsWith('/') ? null : readAddress(url)
 }

@@ -1,7 +1,7 @@
-// Keys of SSH: a new deploy key in OpenSSH's own form, host keys, and those of well-known repository hosts.
+// SSH keys: creates deploy keys in OpenSSH's format, parses host keys, and knows those of popular repository hosts.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 
-/** A length and the octets, as SSH writes every text (RFC 4251). */
+/** A length and the bytes, as SSH encodes strings (RFC 4251). */
 function field(octets: Buffer | string): Buffer {
   const body = Buffer.from(octets as string)
   const length = Buffer.alloc(4)
@@ -13,7 +13,7 @@ const type = 'ssh-ed25519'
 
 export type DeployKey = { publicKey: string; privateKey: string }
 
-/** Ed25519. OpenSSH reads other forms of such a private key only from version 9.6 on. */
+/** An Ed25519 key. OpenSSH before 9.6 can't read its private key in other formats. */
 export function newDeployKey(comment: string): DeployKey {
   const { privateKey } = generateKeyPairSync('ed25519')
   const { x, d } = privateKey.export({ format: 'jwk' })
@@ -41,7 +41,7 @@ const hostKeyTypes = [type, 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa
 
 export const hostKeyPattern = `^(${hostKeyTypes.join('|')}) [A-Za-z0-9+/]{40,2000}={0,2}$`
 
-/** Whether the octets of a host key name the type before them. */
+/** Whether the key's data starts with the type that precedes it. */
 export function isHostKey(line: string): boolean {
   const [name = '', text = ''] = line.split(' ')
   const octets = Buffer.from(text, 'base64')
@@ -54,7 +54,7 @@ export function hostKeysIn(knownHosts: string): string[] {
   return [...new Set(keys.filter((key) => new RegExp(hostKeyPattern).test(key) && isHostKey(key)))].sort()
 }
 
-// As these hosts publish them on their own pages.
+// As published by these hosts.
 const known: Record<string, string> = {
   'github.com': 'AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl',
   'gitlab.com': 'AAAAC3NzaC1lZDI1NTE5AAAAIAfuCHKVTjquxvt6CM6tdG4SLp1Btn/nOeHHE5UOzRdf',
@@ -62,7 +62,7 @@ const known: Record<string, string> = {
   'codeberg.org': 'AAAAC3NzaC1lZDI1NTE5AAAAIIVIC02vnjFyL+I4RHfvIGNtOgJMe769VTF1VR4EB3ZB',
 }
 
-/** The host keys that come with Berth; empty where it has none. */
+/** The host keys that come with Berth; empty if it has none. */
 export function knownHostKeys(origin: string): string[] {
   const key = known[origin.replace(/^ssh:\/\//, '')]
   return key ? [`${type} ${key}`] : []

@@ -1,18 +1,18 @@
-// What one connection's untrusted bytes may cost: a share of each turn of the event loop, and no flood of tiny pieces.
+// Limits what one connection's untrusted bytes may cost: a share of each event-loop turn, and no flood of tiny pieces.
 import { nextTurn } from '../pauses.ts'
 
 // A parser's callback into JavaScript takes 1 to 2 µs, so a share is at most a millisecond.
 const maxTurnSteps = 512
-// Only an attack keeps sending less than this with each piece.
-const usualBytes = 16
-// What a body of unusually small pieces may have beyond that, and what a stream that lasts gets again.
+// Only an attacker keeps sending less than this per piece.
+const usualBytesPerPiece = 16
+// What a body of unusually small pieces may use beyond that, and how fast a long stream gets it back.
 const maxCredit = 8_192
 const creditPerMs = 1
 
 let turn = 0
 let turnEnds = false
 
-/** Changes with each turn of the event loop in which anyone asks. */
+/** Changes with each turn of the event loop in which it is called. */
 function currentTurn(): number {
   if (!turnEnds) {
     turnEnds = true
@@ -24,21 +24,21 @@ function currentTurn(): number {
   return turn
 }
 
-/** A piece is whatever a parser calls back for: a read, a chunk, a frame, a line. */
+/** Counts pieces: whatever a parser calls back for, such as a read, a chunk, a frame or a line. */
 export class Budget {
   #turn = -1
   #steps = 0
   #credit = maxCredit
   #refilledMs = performance.now()
 
-  /** Pays for pieces with the bytes they came in. False: the peer floods, and the connection is to be closed. */
+  /** Charges pieces against the bytes they came in. False if the peer is flooding, and the connection should be closed. */
   count(pieces: number, bytes: number): boolean {
     this.spend(pieces)
-    this.#credit = Math.min(maxCredit, this.#credit + bytes / usualBytes - pieces)
+    this.#credit = Math.min(maxCredit, this.#credit + bytes / usualBytesPerPiece - pieces)
     return this.#credit >= 0 || this.#refill()
   }
 
-  /** Adds work to this turn without suspicion; a step is the work of one piece. */
+  /** Adds work to this turn that is never a flood; a step is the work of one piece. */
   spend(steps: number): void {
     const now = currentTurn()
     if (this.#turn !== now) this.#steps = 0
@@ -46,12 +46,12 @@ export class Budget {
     this.#steps += steps
   }
 
-  /** The share of this turn is used up: put back what is left, and go on after `later`. */
+  /** Whether this turn's share is used up: put the rest back and continue with `later`. */
   get isSpent(): boolean {
     return this.#steps >= maxTurnSteps && this.#turn === currentTurn()
   }
 
-  /** Of all connections that have used up their share, one goes on in each turn. */
+  /** Of all connections that have used up their share, one continues per turn. */
   later(work: () => void): void {
     nextTurn(() => {
       this.#steps = 0
@@ -69,11 +69,11 @@ export class Budget {
 
 // Above this, copying costs more than another write.
 const largeBytes = 4 << 10
-const maxHeldBytes = 64 << 10
+const maxPendingBytes = 64 << 10
 
-/** Joins small pieces, so that whoever gets them has one write a turn, however they were framed. */
-export class Gatherer {
-  #held: Buffer[] = []
+/** Joins small pieces into one write per turn, however they were framed. */
+export class Coalescer {
+  #pieces: Buffer[] = []
   #bytes = 0
   readonly #deliver: (pieces: Buffer[], bytes: number) => void
   readonly #endTurn = () => this.flush()
@@ -82,24 +82,24 @@ export class Gatherer {
     this.#deliver = deliver
   }
 
-  take(piece: Buffer): void {
+  add(piece: Buffer): void {
     if (piece.length === 0) return
-    const isFirst = this.#held.length === 0
-    this.#held.push(piece)
+    const isFirst = this.#pieces.length === 0
+    this.#pieces.push(piece)
     this.#bytes += piece.length
-    if (this.#bytes >= (isFirst ? largeBytes : maxHeldBytes)) this.flush()
+    if (this.#bytes >= (isFirst ? largeBytes : maxPendingBytes)) this.flush()
     else if (isFirst) setImmediate(this.#endTurn)
   }
 
   flush(): void {
-    if (this.#held.length === 0) return
-    const [held, bytes] = [this.#held, this.#bytes]
+    if (this.#pieces.length === 0) return
+    const [pieces, bytes] = [this.#pieces, this.#bytes]
     this.drop()
-    this.#deliver(held, bytes)
+    this.#deliver(pieces, bytes)
   }
 
   drop(): void {
-    this.#held = []
+    this.#pieces = []
     this.#bytes = 0
   }
 }

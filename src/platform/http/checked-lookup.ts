@@ -1,4 +1,4 @@
-// A lookup for connections that resolves names here and returns only allowed addresses.
+// A lookup for connections that resolves names itself and only returns allowed addresses.
 import type { LookupAddress } from 'node:dns'
 import { lookup, Resolver } from 'node:dns/promises'
 import type { LookupFunction } from 'node:net'
@@ -6,15 +6,15 @@ import { isPublicAddress } from './public-address.ts'
 
 export type Resolve = (name: string) => Promise<LookupAddress[]>
 
-/** Which addresses requests on behalf of customers may reach, and how their names are resolved. */
+/** Which addresses requests on behalf of customers may reach, and how to resolve names. */
 export type Reach = {
-  /** Whether an address may be connected to. */
+  /** Whether connecting to an address is allowed. */
   mayReach(address: string): boolean
   resolve: Resolve
 }
 
 export type ReachOptions = {
-  /** Private and local addresses too. */
+  /** Whether private and local addresses are allowed too. */
   webhookAllowPrivate: boolean
   dnsResolvers: readonly string[]
 }
@@ -31,8 +31,8 @@ export class AddressRefused extends Error {
 }
 
 /**
- * For the option `lookup` of a connection: it connects to the address that was checked, because a second lookup could
- * have another answer. Node does not call it for a host that is an address; use `hostRefusal` for that.
+ * For a connection's `lookup` option. It connects to the address that was checked, because a second lookup could return
+ * another one. Node doesn't call it if the host is an address; use `hostRefusal` for that.
  */
 export function checkedLookup({ mayReach, resolve }: Reach): LookupFunction {
   return (hostname, options, callback) => {
@@ -53,8 +53,8 @@ const questionTimeoutMs = 2_000
 const questionTries = 2
 
 /**
- * Queries name servers directly. The system's resolver uses the four threads of Node's pool, so four receivers whose
- * name servers do not answer would block everything else.
+ * Queries name servers directly. The system's resolver uses the four threads of Node's pool, so four hosts whose name
+ * servers don't respond would block everything else.
  */
 export function createResolve(servers: readonly string[]): Resolve {
   const resolver = new Resolver({ timeout: questionTimeoutMs, tries: questionTries })

@@ -1,7 +1,7 @@
-// The part of a client's address that tells one client from another, for limits per address.
+// The part of an address that identifies a client, for limits per address.
 import { ipv4Text, ipv6Octets } from '../../dns/addresses.ts'
 
-/** IPv4 as it is; of IPv6 the first 64 bits, because a client chooses the others itself. */
+/** An IPv4 address unchanged; the first 64 bits of an IPv6 address, because a client chooses the others itself. */
 export function clientOf(address: string): string {
   if (!address.includes(':')) return address
   const octets = ipv6Octets(address.split('%', 1)[0]!)

@@ -1,4 +1,4 @@
-// HTML by templates that escape: whatever is put into one is text, unless a template made it.
+// Template literals for HTML that escape everything except HTML from another template.
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
@@ -17,7 +17,7 @@ function written(part: HtmlPart): string {
   return part instanceof Html ? part.text : part.replace(/[&<>"']/g, (found) => entities[found]!)
 }
 
-/** For text and for attributes in quotes. */
+/** Escapes for text and for quoted attributes. */
 export function html(texts: TemplateStringsArray, ...parts: HtmlPart[]): Html {
   return new Html(texts.map((text, index) => text + (index < parts.length ? written(parts[index]!) : '')).join(''))
 }

@@ -1,4 +1,4 @@
-// The host names that the installation uses itself, from its configuration: no customer gets one of them.
+// The host names that the installation itself uses, from its configuration. No customer may have one of them.
 import { domainToASCII } from 'node:url'
 
 export type OwnNamesOptions = {
@@ -8,24 +8,24 @@ export type OwnNamesOptions = {
 }
 
 export type OwnNames = {
-  /** DEPLOYMENT_DOMAIN. All names here are in lower case, in Punycode and without a last dot. */
+  /** DEPLOYMENT_DOMAIN. All names here are lower-case Punycode without a trailing dot. */
   readonly domain: string
   /**
-   * The hosts of the API and of the nameservers, and the names between them and the domain: who has `console.<domain>`
-   * can set cookies for `a.console.<domain>`.
+   * The hosts of the API and the nameservers, and the names between them and the domain: whoever owns `console.<domain>`
+   * could set cookies for `a.console.<domain>`.
    */
   readonly hosts: ReadonlySet<string>
 }
 
 const known = new WeakMap<OwnNamesOptions, OwnNames>()
 
-/** The names in one form; what is no host name, such as an address in brackets, is left as it is. */
+/** Normalizes a name. Anything that isn't a host name, such as an IPv6 address in brackets, is left as it is. */
 function plainName(text: string): string {
   const name = text.trim().replace(/\.+$/, '')
   return domainToASCII(name) || name.toLowerCase()
 }
 
-/** Worked out once per configuration. */
+/** Computed once per configuration. */
 export function ownNames(options: OwnNamesOptions): OwnNames {
   const before = known.get(options)
   if (before) return before

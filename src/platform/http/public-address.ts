@@ -1,9 +1,9 @@
-// Which IP addresses and hosts are on the public internet, by the special-purpose registries of IANA (RFC 6890).
+// Which IP addresses and hosts are on the public internet, according to IANA's special-purpose registries (RFC 6890).
 import { BlockList, isIP } from 'node:net'
 
 type Range = readonly [network: string, bits: number]
 
-/** IPv4 ranges that lead to the machine itself, its network or the metadata service of its cloud. */
+/** IPv4 ranges that lead to the machine itself, its network, or its cloud's metadata service. */
 export const inwardIpv4: readonly Range[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -11,7 +11,7 @@ export const inwardIpv4: readonly Range[] = [
   ['127.0.0.0', 8],
   // Azure's host endpoint for virtual machines, although the address looks public.
   ['168.63.129.16', 32],
-  // Link-local, and the metadata service of most clouds.
+  // Link-local, including the metadata service of most clouds.
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
   ['192.0.0.0', 24],
@@ -21,7 +21,7 @@ export const inwardIpv4: readonly Range[] = [
   ['224.0.0.0', 3],
 ]
 
-// Documentation, and the relays of 6to4, which is deprecated.
+// Documentation, and the deprecated 6to4 relays.
 const unusedIpv4: readonly Range[] = [
   ['192.0.2.0', 24],
   ['192.88.99.0', 24],
@@ -29,7 +29,7 @@ const unusedIpv4: readonly Range[] = [
   ['203.0.113.0', 24],
 ]
 
-// Within global unicast, but tunnels, documentation and protocol assignments; 2002::/16 embeds any IPv4 address.
+// Part of global unicast, but used for tunnels, documentation and protocols; 2002::/16 embeds any IPv4 address.
 const unusedIpv6: readonly Range[] = [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -37,7 +37,7 @@ const unusedIpv6: readonly Range[] = [
   ['3fff::', 20],
 ]
 
-// IPv6 forms of an IPv4 address: mapped, and NAT64, which is how an IPv6-only network reaches all of IPv4.
+// IPv6 forms of IPv4 addresses: mapped, and NAT64, through which an IPv6-only network reaches all of IPv4.
 const ipv4Prefixes = ['::ffff:', '64:ff9b::']
 
 const refused = new BlockList()
@@ -60,7 +60,7 @@ export function isPublicAddress(address: string): boolean {
   return publicIpv6.check(address, 'ipv6') && !refused.check(address, 'ipv6')
 }
 
-// Names that no public DNS has (RFC 6761, 6762 and 8375, and `internal`, which ICANN keeps for private networks).
+// Names that don't exist in public DNS (RFC 6761, 6762 and 8375, and `internal`, which ICANN reserves for private networks).
 const localSuffixes = ['localhost', 'local', 'internal', 'home.arpa', 'test', 'invalid']
 
 // URL has already turned 0x7f.1, 2130706433 and the like into dotted decimals.
@@ -69,7 +69,7 @@ const plain = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.
 const isLocalName = (host: string) =>
   !host.includes('.') || localSuffixes.some((suffix) => `.${host}`.endsWith(`.${suffix}`))
 
-/** Why no customer may have us send to the host of a URL, or null. What a name resolves to is checked when it is used. */
+/** Why customers can't make us connect to a URL's host; null if they can. What a name resolves to is checked when it is used. */
 export function hostRefusal(hostname: string, mayReach = isPublicAddress): string | null {
   const host = plain(hostname)
   const isRefused = isIP(host) === 0 ? isLocalName(host) && !mayReach('127.0.0.1') : !mayReach(host)

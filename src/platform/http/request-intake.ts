@@ -1,32 +1,32 @@
-// Bounds what the bytes of a visitor cost in Node's HTTP parser, which calls back for every chunk and every request.
+// Limits what a visitor's bytes cost in Node's HTTP parser, which calls back for every chunk and every request.
 import { IncomingMessage, type ServerResponse } from 'node:http'
 import type { Server, Socket } from 'node:net'
 import { Budget } from './budget.ts'
-import { createHalfSent, type HalfSent } from './half-sent.ts'
-import { endWithLastWords } from './last-words.ts'
+import { endWithResponse } from './final-response.ts'
+import { createIncompleteRequests, type IncompleteRequests } from './incomplete-requests.ts'
 
-/** Steps of a request besides those of its body: its objects, its route, its answer. */
+/** The steps of a request apart from its body: its objects, its route, its response. */
 export const requestSteps = 32
-// Nothing is known of the next bytes: 1 KiB holds at most 170 chunks, or 30 requests.
+// The next bytes could be anything: 1 KiB holds at most 170 chunks, or 30 requests.
 const sliceBytes = 1 << 10
-// After a slice with this much for each step, unless a request may end in this one: others may follow it.
-const calmSliceBytes = 16 << 10
+// The slice size after a slice with this many bytes per step, unless a request may end in this slice: more may follow.
+const largeSliceBytes = 16 << 10
 const endOfHead = '\r\n\r\n'
-const calmStepBytes = 64
-// Of requests whose turn has not come. No honest client sends many before it has a response.
-const maxHeldBytes = 16 << 10
+const minBytesPerStep = 64
+// For requests that wait for their turn. No honest client sends many before it has a response.
+const maxQueuedBytes = 16 << 10
 
 const intake = Symbol('intake')
-type Taken = Socket & { [intake]?: Intake; parser?: unknown; _httpMessage?: { headersSent: boolean } | null }
+type HttpSocket = Socket & { [intake]?: Intake; parser?: unknown; _httpMessage?: { headersSent: boolean } | null }
 
-/** For servers whose connections `boundRequests` guards. */
+/** For servers whose connections go through `limitRequestCosts`. */
 export class CountedRequest extends IncomingMessage {
-  // The socket may be gone when the parser hands over the last of what it has.
+  // The socket may be gone when the parser delivers its last data.
   readonly #intake: Intake | undefined
 
   constructor(socket: Socket) {
     super(socket)
-    this.#intake = (socket as Taken)[intake]
+    this.#intake = (socket as HttpSocket)[intake]
     this.#intake?.begin(this)
   }
 
@@ -36,32 +36,32 @@ export class CountedRequest extends IncomingMessage {
   }
 
   /** Calls `work` when it is this request's turn, or never. */
-  whenDue(response: ServerResponse, work: () => void): void {
+  onTurn(response: ServerResponse, work: () => void): void {
     if (this.#intake) this.#intake.handle(response, work)
     else work()
   }
 
-  /** Told of a flood of tiny pieces; true: it answers itself, and what still comes is not read. */
+  /** Called on a flood of tiny pieces. Returns true if the request responds itself; the rest isn't read. */
   refuseFlood(): boolean {
     return false
   }
 
-  /** Node drops the rest of a body that nobody reads; with its own way, uncounted. */
+  /** Node discards the rest of a body that nobody reads. Its own implementation would bypass the counting. */
   _dump(): void {
     this.removeAllListeners('data')
     this.resume()
   }
 }
 
-/** `event` is the server's event for new connections. To be called before others take over its listeners. */
-export function boundRequests(server: Server, event: 'connection' | 'secureConnection'): void {
-  const accept = server.listeners(event)
-  const halfSent = createHalfSent()
+/** `event` is the server's event for new connections. Call it before others replace the event's listeners. */
+export function limitRequestCosts(server: Server, event: 'connection' | 'secureConnection'): void {
+  const listeners = server.listeners(event)
+  const incomplete = createIncompleteRequests()
   server.removeAllListeners(event)
-  server.on(event, (socket: Taken) => {
-    for (const listener of accept) listener.call(server, socket)
+  server.on(event, (socket: HttpSocket) => {
+    for (const listener of listeners) listener.call(server, socket)
     // HTTP/2 has no such parser.
-    if (socket.parser) socket[intake] = new Intake(socket, halfSent)
+    if (socket.parser) socket[intake] = new Intake(socket, incomplete)
   })
   const handlers = server.listeners('request')
   server.removeAllListeners('request')
@@ -69,7 +69,7 @@ export function boundRequests(server: Server, event: 'connection' | 'secureConne
     const handle = () => {
       for (const handler of handlers) handler.call(server, request, response)
     }
-    if (request instanceof CountedRequest) request.whenDue(response, handle)
+    if (request instanceof CountedRequest) request.onTurn(response, handle)
     else handle()
   })
 }
@@ -77,46 +77,46 @@ export function boundRequests(server: Server, event: 'connection' | 'secureConne
 type Feed = (octets: Buffer) => void
 
 class Intake {
-  readonly #socket: Taken
-  readonly #halfSent: HalfSent
+  readonly #socket: HttpSocket
+  readonly #incomplete: IncompleteRequests
   readonly #feed: Feed
   readonly #budget = new Budget()
-  /** The latest that was parsed, and how much of its body. */
+  /** The request that was parsed last, and how much of its body. */
   #request: CountedRequest | null = null
   #bodyBytes = 0
-  /** A request was handled whose response is not complete, or the next one waits for its turn. */
+  /** Whether a request is being handled, or the next one waits for its turn. */
   #isBusy = false
   readonly #next: (() => void)[] = []
-  /** What came after. It isn't left in the socket, which would no longer tell that the client is gone. */
-  #held: Buffer = Buffer.alloc(0)
-  #isHalfSent = false
+  /** Data that came later. It isn't left in the socket, which would no longer report that the client is gone. */
+  #queued: Buffer = Buffer.alloc(0)
+  #isIncomplete = false
   #isWaiting = false
   #isFlood = false
   #steps = 0
   #sliceBytes = sliceBytes
 
-  constructor(socket: Taken, halfSent: HalfSent) {
+  constructor(socket: HttpSocket, incomplete: IncompleteRequests) {
     this.#socket = socket
-    this.#halfSent = halfSent
+    this.#incomplete = incomplete
     this.#feed = socket.listeners('data').at(-1) as Feed
-    // Node's parser no longer reads from the socket once somebody else does.
-    socket.on('data', this.#heard)
+    // Node's parser no longer reads from the socket once there is another reader.
+    socket.on('data', this.#onData)
     socket.off('data', this.#feed)
-    socket.once('close', () => halfSent.delete(socket))
+    socket.once('close', () => incomplete.delete(socket))
   }
 
   begin(request: CountedRequest): void {
     this.#request = request
     this.#bodyBytes = 0
-    this.#isHalfSent = false
+    this.#isIncomplete = false
     this.#steps += requestSteps
     this.#budget.spend(requestSteps)
   }
 
-  /** Handles one request at a time; of all that came before it was their turn, one in each turn of the event loop. */
+  /** Handles one request at a time. Requests that were queued start in separate turns of the event loop. */
   handle(response: ServerResponse, work: () => void): void {
     const start = () => {
-      response.once('close', this.#responded)
+      response.once('close', this.#onResponse)
       work()
     }
     if (this.#isBusy) return void this.#next.push(start)
@@ -124,21 +124,21 @@ class Intake {
     start()
   }
 
-  readonly #responded = (): void => {
+  readonly #onResponse = (): void => {
     const start = this.#next.shift()
-    if (!start && this.#held.length === 0) {
+    if (!start && this.#queued.length === 0) {
       this.#isBusy = false
       return
     }
     this.#budget.later(() => {
-      // That response was the last one.
+      // That was the last response on this connection.
       if (!this.#socket.writable) return
       if (start) return start()
       this.#isBusy = false
-      const held = this.#held
-      this.#held = Buffer.alloc(0)
+      const queued = this.#queued
+      this.#queued = Buffer.alloc(0)
       this.#socket.resume()
-      this.#heard(held)
+      this.#onData(queued)
     })
   }
 
@@ -148,43 +148,43 @@ class Intake {
     if (!this.#budget.count(1, 0)) this.#isFlood = true
   }
 
-  readonly #heard = (octets: Buffer): void => {
+  readonly #onData = (octets: Buffer): void => {
     const socket = this.#socket
-    // A reader of the body has resumed the socket before its turn.
+    // A reader of the body has resumed the socket too early.
     if (this.#isWaiting) {
       socket.pause()
       return void socket.unshift(octets)
     }
     for (let at = 0; at < octets.length; ) {
       if (this.#isAhead) {
-        this.#hold(octets.subarray(at))
+        this.#queue(octets.subarray(at))
         break
       }
-      if (this.#request?.complete ?? true) this.#isHalfSent = true
+      if (this.#request?.complete ?? true) this.#isIncomplete = true
       const slice = this.#sliceOf(octets.subarray(at))
       at += slice.length
       this.#steps = 0
-      // What is put back comes again, so bytes count when they are fed.
+      // Data that is put back comes again, so bytes count when they are fed to the parser.
       this.#isFlood ||= !this.#budget.count(1, slice.length)
       this.#feed.call(socket, slice)
-      this.#sliceBytes = this.#steps * calmStepBytes <= slice.length ? calmSliceBytes : sliceBytes
+      this.#sliceBytes = this.#steps * minBytesPerStep <= slice.length ? largeSliceBytes : sliceBytes
       if (socket.destroyed) return
       if (this.#isFlood) return void this.#refuse()
       const rest = octets.subarray(at)
-      // Another protocol.
-      if (!socket.parser) return void this.#leave(rest)
+      // The connection switched to another protocol.
+      if (!socket.parser) return void this.#detach(rest)
       if (this.#budget.isSpent && !socket.isPaused()) return void this.#wait(rest)
-      // Whoever reads the body takes no more for now; the rest comes again with `resume`.
+      // The reader of the body is full; the rest comes again with `resume`.
       if (rest.length > 0 && socket.isPaused()) {
         socket.unshift(rest)
         break
       }
     }
-    if (this.#isHalfSent) this.#halfSent.add(socket)
-    else this.#halfSent.delete(socket)
+    if (this.#isIncomplete) this.#incomplete.add(socket)
+    else this.#incomplete.delete(socket)
   }
 
-  /** What comes next belongs to a request that is not due yet. */
+  /** Whether the next data belongs to a request whose turn hasn't come. */
   get #isAhead(): boolean {
     return this.#next.length > 0 || (this.#isBusy && this.#request?.complete === true)
   }
@@ -192,15 +192,15 @@ class Intake {
   #sliceOf(octets: Buffer): Buffer {
     const request = this.#request
     const left = request?.complete === false ? Number(request.headers['content-length']) - this.#bodyBytes : 0
-    // Of a known length: Node calls back once for all there is.
+    // For a body of known length, Node calls back once for all data.
     if (left > 0) return octets.subarray(0, left)
     const slice = octets.subarray(0, this.#sliceBytes)
     return slice.length > sliceBytes && slice.includes(endOfHead) ? slice.subarray(0, sliceBytes) : slice
   }
 
-  #hold(octets: Buffer): void {
-    this.#held = this.#held.length > 0 ? Buffer.concat([this.#held, octets]) : octets
-    if (this.#held.length > maxHeldBytes) this.#socket.pause()
+  #queue(octets: Buffer): void {
+    this.#queued = this.#queued.length > 0 ? Buffer.concat([this.#queued, octets]) : octets
+    if (this.#queued.length > maxQueuedBytes) this.#socket.pause()
   }
 
   #wait(rest: Buffer): void {
@@ -214,16 +214,16 @@ class Intake {
     })
   }
 
-  #leave(rest: Buffer): void {
-    this.#socket.off('data', this.#heard)
+  #detach(rest: Buffer): void {
+    this.#socket.off('data', this.#onData)
     if (rest.length > 0) this.#socket.unshift(rest)
   }
 
   #refuse(): void {
     const socket = this.#socket
-    socket.off('data', this.#heard)
+    socket.off('data', this.#onData)
     if (socket._httpMessage?.headersSent) return void socket.destroy()
     if (this.#request?.complete === false && this.#request.refuseFlood()) return
-    endWithLastWords(socket, 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+    endWithResponse(socket, 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
   }
 }

@@ -1,4 +1,4 @@
-// Finds out by a request of its own whether a process answers HTTP at its own port.
+// Checks whether this process responds to HTTP on its port, by sending itself a request.
 import { connect, type Server, type Socket } from 'node:net'
 import { connect as connectEncrypted } from 'node:tls'
 import { askedAt } from '../../dns/listen-address.ts'
@@ -6,8 +6,8 @@ import { askedAt } from '../../dns/listen-address.ts'
 const timeoutMs = 1_000
 
 /**
- * Resolves with true once the server has answered. Worker processes share one port and each gets some of the connections,
- * so an answer counts only if it came by a connection that this server accepted.
+ * Resolves with true once the server has responded. Worker processes share one port and each gets some of the connections,
+ * so a response only counts if it came over a connection that this server accepted.
  */
 export function createSelfRequest(server: Server, { encrypted = false } = {}): () => Promise<boolean> {
   let answered = false
@@ -25,7 +25,7 @@ function ask(server: Server, encrypted: boolean): Promise<boolean> {
   const note = ({ remotePort }: Socket) => void accepted.add(remotePort)
   server.on('connection', note)
   return new Promise<boolean>((resolve) => {
-    // Whether a certificate is valid is not asked here.
+    // Whether the certificate is valid doesn't matter here.
     const client = encrypted ? connectEncrypted({ ...at, rejectUnauthorized: false }) : connect(at)
     let port: number | undefined
     let head = ''
@@ -40,14 +40,14 @@ function ask(server: Server, encrypted: boolean): Promise<boolean> {
       port = client.localPort
     })
     client.on(encrypted ? 'secureConnect' : 'connect', () => {
-      // No host at all: an unknown one would be looked up, and wait while the database is away.
+      // An invalid host: for an unknown one, the edge would query the database and wait while it is down.
       client.write('HEAD / HTTP/1.1\r\nHost: *\r\nConnection: close\r\n\r\n')
     })
     client.on('data', (chunk) => {
       head += chunk.toString('latin1')
       if (head.length >= 'HTTP/1.1 '.length) end(head.startsWith('HTTP/1.1 '))
     })
-    // An alert is an answer: without a name there may be no certificate to show.
+    // An alert is a response: without a name, there may be no certificate to present.
     client.on('error', ({ message }) => end(encrypted && message.includes('SSL alert number')))
     client.on('close', () => end(false))
   })

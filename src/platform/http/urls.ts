@@ -1,18 +1,18 @@
-// The public addresses of this installation.
+// The public URLs of this installation.
 import { ownNames } from './own-names.ts'
 
 export type Urls = {
-  /** Of the API, without a slash at its end. */
+  /** The API's URL, without a trailing slash. */
   readonly api: string
-  /** Where the edge serves a host of ours: https in production, the development port elsewhere. */
+  /** The URL of one of our hosts at the edge: https in production, the development port elsewhere. */
   deployment(label: string): string
-  /** Whether the platform itself uses the host of a label, so that no project may have it. */
+  /** Whether the platform itself uses a label's host, so that no project may have it. */
   isOwnLabel(label: string): boolean
-  /** The host name of that address, as the edge looks it up. */
+  /** The host name of that URL, as the edge looks it up. */
   host(label: string): string
-  /** Where a repository host sends pushes to. */
+  /** Where a repository host sends pushes. */
   push(projectId: string): string
-  /** Where whoever knows the secret starts a deployment. */
+  /** Where a deployment can be started with the secret. */
   deployHook(secret: string): string
 }
 

@@ -1,12 +1,12 @@
-// Draining: the process says that it is not ready and takes no new work, but serves on until balancers know it.
+// Draining: the process reports that it isn't ready and takes no new work, but keeps serving until load balancers notice.
 
-/** What those who serve need to know of it. An AbortSignal will do, but a drain may also end: with a `resume` event. */
+/** What servers need to know about it. Like an AbortSignal, except that a drain may also end, with a `resume` event. */
 export type DrainSignal = Pick<AbortSignal, 'aborted' | 'addEventListener' | 'removeEventListener'>
 
-/** Takes no new work while it is paused; what is under way goes on. */
+/** Takes no new work while paused; work in progress continues. */
 export type Pausable = { pause(paused: boolean): void }
 
-/** Pauses them whenever the process drains. */
+/** Pauses the parts whenever the process drains. */
 export function pauseWhile(draining: DrainSignal, parts: readonly Pausable[]): void {
   const pause = () => {
     for (const part of parts) part.pause(draining.aborted)
@@ -16,8 +16,8 @@ export function pauseWhile(draining: DrainSignal, parts: readonly Pausable[]): v
 }
 
 /**
- * A server of a worker process whose place another one has gets no more connections. One that came a moment before the
- * server closes would be closed with it, before its first request; node:cluster gives what is refused to the others.
+ * Stops a worker process's server from accepting connections once another process has replaced it. A connection accepted
+ * just before the server closes would be closed before its first request; node:cluster gives refused ones to the others.
  */
 export function refuseOnceReplaced(server: { maxConnections: number }, draining: DrainSignal | undefined): void {
   draining?.addEventListener('replaced', () => {
@@ -30,10 +30,10 @@ const sentences = {
   drained: 'The node is drained: it serves on, but takes no new work until `berth undrain`.',
 }
 
-/** `replaced`: of a worker process whose place another one has, so that no balancer needs to know. */
+/** `replaced`: another worker process has taken over, so load balancers needn't know. */
 export type DrainReason = keyof typeof sentences | 'replaced'
 
-/** Emits `abort` when it begins and `resume` when it ends, by whichever reason. */
+/** Emits `abort` when a drain starts and `resume` when it ends, for whatever reason. */
 export class Draining extends EventTarget implements DrainSignal {
   readonly #reasons = new Set<DrainReason>()
 
@@ -53,7 +53,7 @@ export class Draining extends EventTarget implements DrainSignal {
     if (this.aborted !== before) this.dispatchEvent(new Event(this.aborted ? 'abort' : 'resume'))
   }
 
-  /** For health. */
+  /** For health checks. */
   readonly readiness = (): string | null => {
     const reason = this.has('stopping') ? 'stopping' : this.has('drained') ? 'drained' : null
     return reason && sentences[reason]

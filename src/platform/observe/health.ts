@@ -1,36 +1,36 @@
-// What keeps this process from working: each part adds a check of its own, and /readyz asks them all.
+// Health of this process: each part adds a check, and /readyz runs them all.
 
-/** Null while all is well, else one sentence for the operator. */
+/** Null if all is well, otherwise a sentence for the operator. */
 export type Check = () => string | null | Promise<string | null>
 
 export type HealthReport = {
-  /** `degraded`: something is wrong, but the roles asked about work without it. */
+  /** `degraded`: something is wrong, but the requested roles work without it. */
   status: 'ok' | 'degraded' | 'unavailable'
-  /** By the name of the check: `ok`, or its sentence. */
+  /** By name: `ok`, or the sentence of a failed check. */
   checks: Record<string, string>
 }
 
 export type Health = {
-  /** `roles`: those that cannot work while the check fails, default all. Returns what removes the check. */
+  /** `roles` are those that can't work while the check fails; all by default. Returns a function that removes the check. */
   add(name: string, check: Check, roles?: readonly string[]): () => void
-  /** Asks about one role, or about all that run in this process. */
-  look(role?: string): Promise<HealthReport>
+  /** Checks one role, or all roles of this process. */
+  check(role?: string): Promise<HealthReport>
 }
 
 type Entry = { name: string; check: Check; roles: readonly string[] | undefined }
-type Finding = Entry & { reason: string | null }
+type CheckResult = Entry & { reason: string | null }
 
-// Less than the three seconds that balancers and container engines usually wait.
+// Less than the three seconds that load balancers and container engines usually wait.
 const checkTimeoutMs = 2_500
 
-/** `running`: the roles of this process. */
+/** `running` are the roles of this process. */
 export function createHealth(running: readonly string[]): Health {
   const entries = new Set<Entry>()
-  let looking: Promise<Finding[]> | null = null
+  let checking: Promise<CheckResult[]> | null = null
 
-  function findings(): Promise<Finding[]> {
-    const asked = Array.from(entries, async (entry) => ({ ...entry, reason: await inTime(entry.check) }))
-    return Promise.all(asked)
+  function runChecks(): Promise<CheckResult[]> {
+    const results = Array.from(entries, async (entry) => ({ ...entry, reason: await inTime(entry.check) }))
+    return Promise.all(results)
   }
 
   return {
@@ -39,20 +39,20 @@ export function createHealth(running: readonly string[]): Health {
       entries.add(entry)
       return () => void entries.delete(entry)
     },
-    async look(role) {
+    async check(role) {
       if (role !== undefined && !running.includes(role)) {
         return { status: 'unavailable', checks: { role: 'This process does not run the role.' } }
       }
-      // Once for all who ask meanwhile: nobody needs a token for it.
-      looking ??= findings().finally(() => {
-        looking = null
+      // Concurrent callers share one run, because anybody may call this without a token.
+      checking ??= runChecks().finally(() => {
+        checking = null
       })
-      const found = await looking
-      const asked = role === undefined ? running : [role]
+      const found = await checking
+      const affected = role === undefined ? running : [role]
       const failed = found.filter(({ reason }) => reason !== null)
-      const ends = failed.some(({ roles }) => !roles || roles.some((one) => asked.includes(one)))
+      const isUnavailable = failed.some(({ roles }) => !roles || roles.some((one) => affected.includes(one)))
       return {
-        status: ends ? 'unavailable' : failed.length > 0 ? 'degraded' : 'ok',
+        status: isUnavailable ? 'unavailable' : failed.length > 0 ? 'degraded' : 'ok',
         checks: Object.fromEntries(found.map(({ name, reason }) => [name, reason ?? 'ok'])),
       }
     },

@@ -1,22 +1,22 @@
-// Lines that programs print, as a log keeps them: without a terminal's escapes and without secrets, cut at a length.
+// Cleans lines that programs print for a log: removes terminal escapes, masks secrets, and limits the length.
 
 export const maxLineLength = 8_000
-// Shorter values would mask large parts of a log, and are not real secrets.
+// Masking shorter values would hide large parts of a log, and they aren't real secrets.
 const minSecretLength = 4
-// Characters of a line that are compared with secrets. Only lines and secrets made for each other need more.
+// How many characters of a line are compared with secrets. Only lines and secrets crafted for each other need more.
 const maxCompared = 20 * maxLineLength
 
-// Not Node's stripVTControlCharacters: it looks for the end of each `ESC ]` through the whole line, which a program can
-// make of nothing else.
+// Not Node's stripVTControlCharacters: for each `ESC ]` it searches the rest of the line, and a program can print a line
+// of nothing else.
 const escapes =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches them.
   /\u001b\][^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|[\u001b\u009b][[\]()#;?]*(?:\d{1,4}(?:;\d{0,4})*)?[\dA-PR-TZcf-nq-uy=><~]/g
 
 /**
- * Hands out the lines of a text until one isn't kept, and the rest of them in one piece: a program that prints empty lines
- * would cost a second of CPU per megabyte. Returns what follows the last line.
+ * Calls `keep` for each line until it returns false, then passes the rest to `drop` in one piece: empty lines would
+ * otherwise cost a second of CPU time per megabyte. Returns what follows the last line.
  */
-export function takeLines(
+export function consumeLines(
   text: string,
   keep: (line: string) => boolean,
   drop: (lines: string) => void = () => {},
@@ -33,29 +33,29 @@ export function takeLines(
   return text.slice(end)
 }
 
-/** Returns what makes a line ready for a log. Of a secret with several lines each one is masked. */
+/** Returns a function that cleans a line. If a secret has several lines, each of them is masked. */
 export function createLineCleaner(secrets: readonly string[]): (text: string) => string {
   const mask = createMask(secrets)
   return (text) => {
-    // What a terminal would overwrite goes too, and NUL, which PostgreSQL cannot store.
+    // Drops what a terminal would overwrite, and NUL, which PostgreSQL can't store.
     const shown = text.slice(text.lastIndexOf('\r') + 1)
     const line = mask(shown.replace(escapes, '').replaceAll('\0', ''))
-    // A cut may go through a character of two halves, of which PostgreSQL stores none alone.
+    // The cut may separate a surrogate pair, and PostgreSQL can't store half of one.
     return line.toWellFormed()
   }
 }
 
 /**
- * Masks and cuts. Many secrets cost hardly more than one: they are sorted, and found by halving. Where that takes too long
- * after all, the rest of the line is masked.
+ * Masks and cuts lines. Many secrets cost hardly more than one, because they are sorted and found by binary search. If
+ * that still takes too long, the rest of the line is masked.
  */
 function createMask(secrets: readonly string[]): (line: string) => string {
   const parts = secrets.flatMap((secret) => [secret, ...secret.split('\n')]).map((part) => part.trim())
-  // The begin of a longer one is enough: what follows it is cut.
+  // The start of a longer secret is enough, because the rest is cut off.
   const begins = parts.filter(({ length }) => length >= minSecretLength).map((part) => part.slice(0, maxLineLength))
   const sorted = [...new Set(begins)].sort((a, b) => (a < b ? -1 : 1))
   const heads = new Set(sorted.map((part) => part.slice(0, minSecretLength)))
-  /** By index, the longest other one that it begins with; -1 if there is none. */
+  /** For each index, that of the longest other secret that is its prefix; -1 if there is none. */
   const shorter: number[] = []
   for (let i = 0; i < sorted.length; i++) {
     let at = i - 1
@@ -63,7 +63,7 @@ function createMask(secrets: readonly string[]): (line: string) => string {
     shorter.push(at)
   }
 
-  /** The length of the longest secret that the text begins with, and how much had to be compared. */
+  /** The length of the longest secret at the start of the text, and how many characters were compared. */
   function findIn(text: string): { length: number; compared: number } {
     let [low, high] = [0, sorted.length]
     while (low < high) {
@@ -71,7 +71,7 @@ function createMask(secrets: readonly string[]): (line: string) => string {
       if (sorted[middle]! <= text) low = middle + 1
       else high = middle
     }
-    // Every secret that the text begins with is the last one before the text in order, or one that this begins with.
+    // Every secret at the start of the text is either the last one before the text in order, or a prefix of that one.
     let at = low - 1
     const common = at < 0 ? 0 : commonLength(sorted[at]!, text)
     while (at >= 0 && sorted[at]!.length > common) at = shorter[at]!
@@ -79,7 +79,7 @@ function createMask(secrets: readonly string[]): (line: string) => string {
   }
 
   return (line) => {
-    // Where a secret begins before the cut, so much of it can be seen.
+    // A secret that starts before the cut may reach beyond it.
     const seen = line.slice(0, 2 * maxLineLength)
     let masked = ''
     let done = 0
@@ -90,7 +90,7 @@ function createMask(secrets: readonly string[]): (line: string) => string {
       compared += found.compared
       const isTooMuch = compared > maxCompared
       if (found.length === 0 && !isTooMuch) continue
-      // One that overlaps the one before is hidden with it.
+      // If it overlaps the previous one, both share one mask.
       if (i >= done) masked += `${seen.slice(done, i)}***`
       if (isTooMuch) return masked
       done = Math.max(done, i + found.length)
@@ -100,8 +100,8 @@ function createMask(secrets: readonly string[]): (line: string) => string {
 }
 
 function commonLength(a: string, b: string): number {
-  const most = Math.min(a.length, b.length)
+  const max = Math.min(a.length, b.length)
   let length = 0
-  while (length < most && a.charCodeAt(length) === b.charCodeAt(length)) length++
+  while (length < max && a.charCodeAt(length) === b.charCodeAt(length)) length++
   return length
 }

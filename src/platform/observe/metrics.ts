@@ -1,11 +1,11 @@
-// Metrics and health of every role on a separate listener, so that they are never public by mistake.
+// Serves the metrics and health of every role on a separate listener, so that they are never public by mistake.
 import { createServer, type Server } from 'node:http'
 import type { Registry } from 'prom-client'
 import type { Health } from './health.ts'
 
-export type Monitored = { registry: Pick<Registry, 'contentType' | 'metrics'>; health: Pick<Health, 'look'> }
+export type Monitored = { registry: Pick<Registry, 'contentType' | 'metrics'>; health: Pick<Health, 'check'> }
 
-/** What is monitored may be replaced meanwhile. */
+/** The content of `monitored` may be replaced later. */
 export async function serveMetrics(monitored: Monitored, host: string, port: number): Promise<Server> {
   const answers: Record<string, (query: URLSearchParams) => Promise<{ status: number; type: string; text: string }>> = {
     '/metrics': async () => {
@@ -14,7 +14,7 @@ export async function serveMetrics(monitored: Monitored, host: string, port: num
     },
     '/healthz': async () => asJson(200, { status: 'ok' }),
     '/readyz': async (query) => {
-      const report = await monitored.health.look(query.get('role') ?? undefined)
+      const report = await monitored.health.check(query.get('role') ?? undefined)
       return asJson(report.status === 'unavailable' ? 503 : 200, report)
     },
   }
@@ -25,7 +25,7 @@ export async function serveMetrics(monitored: Monitored, host: string, port: num
     const { status, type, text } = await answer(new URLSearchParams(query)).catch((error) =>
       asJson(500, { status: String(error) }),
     )
-    // Whoever asks without a pause would keep a process from ending.
+    // A client that keeps sending requests would keep the process from exiting.
     if (!server.listening) response.shouldKeepAlive = false
     response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(text)
   })

@@ -1,5 +1,5 @@
-// Keeps outages and floods from filling the log: what the database's absence or too many requests cause is logged once a
-// minute per message, with how often it happened in between.
+// Keeps outages and floods from filling the log: errors caused by a missing database or too many requests are logged once
+// a minute per message, with the number of omitted ones.
 import type { LogFn, Logger } from 'pino'
 import { isDatabaseLost, isPoolFull, isTimedOut } from '../database/database.ts'
 
@@ -8,9 +8,9 @@ const againMs = 60_000
 const isOfOutage = (err: unknown, message: string) =>
   message === 'overloaded' || isDatabaseLost(err) || isPoolFull(err) || isTimedOut(err)
 
-/** For `hooks.logMethod` of pino. */
+/** For pino's `hooks.logMethod`. */
 export function createQuieting(now: () => number = Date.now) {
-  // Messages are constants, so there are only so many.
+  // Messages are constants, so there is a limited number.
   const logged = new Map<string, { atMs: number; omitted: number }>()
 
   return function quieten(this: Logger, args: Parameters<LogFn>, method: LogFn): void {

@@ -1,9 +1,9 @@
-// Whether the database answers, asked on a connection of its own: a full pool or a locked table changes nothing.
+// Checks whether the database responds, on a separate connection, so that a full pool or locked table doesn't matter.
 
 import { Pool } from '../database/pool.ts'
 import type { Check } from './health.ts'
 
-/** `check`: the database answers; `changes`: it takes changes too. Without those, reads are still answered. */
+/** `check`: whether the database responds. `changes`: whether it accepts writes; without them, reads still work. */
 export type Readiness = { check: Check; changes: Check; close(): Promise<void> }
 
 const connectMs = 2_000
@@ -14,7 +14,7 @@ export function openReadiness(url: string): Readiness {
   const away = () => 'The database does not answer.'
   return {
     check: () => mode().then(() => null, away),
-    // A standby takes none, when the address of the database leads to one.
+    // A standby accepts none, if the database URL leads to one.
     changes: () =>
       mode().then(
         ({ rows }) => (rows[0]?.transaction_read_only === 'off' ? null : 'The database takes no changes.'),

@@ -1,14 +1,14 @@
-// Counters in memory, one set for each owner and host. Counting is a few additions, and no look-up.
+// Counters in memory, one set per owner and host. Counting takes a few additions and no lookup.
 
-/** What was counted since it was last taken. */
+/** Counts since the last call of `take`. */
 export type Counted = { owner: string; host: string; counts: number[] }
 
 export class Tally implements Counted {
   readonly owner: string
   readonly host: string
-  /** No typed array: its memory would be elsewhere, and each count a miss of the processor's cache. */
+  /** Not a typed array: its memory would be elsewhere, and each count a cache miss. */
   readonly counts: number[]
-  /** Those that have counted something: nobody else has to be looked at. Null for one that is never taken. */
+  /** Tallies that have counted something; only these are read. Null for one that is never read. */
   readonly #busy: Tally[] | null
   #listed: boolean
 
@@ -20,7 +20,7 @@ export class Tally implements Counted {
     this.#listed = busy === null
   }
 
-  /** The counters, to be added to at once. Whoever holds a tally may do so at any time: nothing is lost. */
+  /** The counters, to be incremented at once. The holder of a tally may call this at any time: no count is lost. */
   open(): number[] {
     if (!this.#listed) {
       this.#listed = true
@@ -40,9 +40,9 @@ export class Tally implements Counted {
 
 export type Tallies = {
   create(owner: string, host: string): Tally
-  /** Adds up for nobody, such as visits to names of the platform itself. */
+  /** For counts that belong to nobody, such as visits to the platform's own names. */
   readonly nobody: Tally
-  /** What was counted since the last time; the counters begin anew. */
+  /** Returns what was counted since the last call, and resets the counters. */
   take(): Counted[]
 }
 

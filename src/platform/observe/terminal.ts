@@ -1,16 +1,16 @@
-// What a person at a terminal sees of a server: log lines that are short and coloured, and one line that says what it is doing.
+// What a person sees at a terminal: short, coloured log lines, and a status line.
 
 export type Output = { isTTY?: boolean; write(text: string): unknown }
 
 export type Terminal = {
   /** For pino: takes a line of JSON. */
   write(line: string): void
-  /** Replaces the line that says what is being done; null removes it. Nothing without a terminal. */
+  /** Replaces the status line; null removes it. Does nothing without a terminal. */
   status(text: string | null): void
 }
 
-/** As the configuration has it. */
-type Wanted = { logFormat: 'json' | 'pretty' | null; colour: boolean }
+/** From the configuration. */
+type TerminalOptions = { logFormat: 'json' | 'pretty' | null; colour: boolean }
 
 type Line = {
   level: number
@@ -23,13 +23,13 @@ type Line = {
 const startOfLine = '\r\x1b[K'
 const colours = { dim: 2, red: 31, yellow: 33 } as const
 const [warn, error] = [40, 50]
-// Of the process and of the request, which nobody looks up while reading along.
+// Fields about the process and the request, which nobody needs while reading along.
 const hidden = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'err', 'requestId', 'tokenId', 'route'])
 const maxFields = 6
 const maxValueCharacters = 100
 
-/** Null where lines are to be JSON: standard output is no terminal, and nobody has asked for `pretty`. */
-export function openStandardOutput({ logFormat, colour }: Wanted): Terminal | null {
+/** Null if lines should be JSON: standard output isn't a terminal, and `pretty` isn't set. */
+export function openStandardOutput({ logFormat, colour }: TerminalOptions): Terminal | null {
   const isPretty = logFormat === null ? process.stdout.isTTY : logFormat === 'pretty'
   return isPretty ? openTerminal(process.stdout, { colour }) : null
 }
@@ -83,7 +83,7 @@ function stackOf(err: Line['err']): string[] {
     .map(harmless)
 }
 
-/** Paths and names come from strangers: none of them moves the cursor, or turns the direction of the text. */
+/** Paths and names may come from attackers, so none may move the cursor or change the text direction. */
 function harmless(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]/gu, '·')
 }

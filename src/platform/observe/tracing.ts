@@ -1,5 +1,5 @@
-// Traces of requests, jobs, builds, deliveries and certificates, sent by OTLP where an endpoint is configured. There is one
-// for the process and not one that is passed down, because statements that queue jobs and write events need it too.
+// Traces of requests, jobs, builds, deliveries and certificates, sent by OTLP if an endpoint is configured. It is global
+// rather than a parameter, because statements that queue jobs and write events need it too.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { hostname } from 'node:os'
 import type { Attributes, Span, SpanKind } from '@opentelemetry/api'
@@ -8,7 +8,7 @@ import { version } from '../version.ts'
 
 export type SpanOptions = {
   kind?: keyof typeof SpanKind
-  /** A traceparent, for what begins in this process; default: the span that surrounds the caller. */
+  /** A traceparent, if the trace started elsewhere. By default, the parent is the caller's span. */
   parent?: string | null
   attributes?: Attributes
 }
@@ -22,10 +22,10 @@ type Tracing = {
 
 let tracing: Tracing | null = null
 
-// Version 00 of W3C Trace Context; all zeros are invalid.
+// Version 00 of W3C Trace Context, in which all-zero ids are invalid.
 const traceparent = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}$/
 
-/** Ids of a traceparent, or null. What follows them, flags and state, is the caller's wish, and not followed. */
+/** The ids of a traceparent; null if it is invalid. Ignores flags and state, which the caller could choose at will. */
 export function idsOf(text: string | string[] | null | undefined): { traceId: string; spanId: string } | null {
   const found = typeof text === 'string' ? traceparent.exec(text) : null
   return found && { traceId: found[1]!, spanId: found[2]! }
@@ -33,15 +33,15 @@ export function idsOf(text: string | string[] | null | undefined): { traceId: st
 
 export const isTracing = () => tracing !== null
 
-/** The traceparent of the span around the caller, for a row that another process continues. */
+/** The traceparent of the caller's span, for a row that another process continues. */
 export function currentTrace(): string | null {
   if (tracing === null) return null
   const context = tracing.current()?.spanContext()
-  // What is not sampled here is not continued elsewhere either.
+  // A trace that isn't sampled here isn't continued elsewhere either.
   return context && context.traceFlags & 1 ? `00-${context.traceId}-${context.spanId}-01` : null
 }
 
-/** Runs `work` within a span, which ends with it. Without tracing it costs nothing. */
+/** Runs `work` in a span that ends with it. Costs nothing without tracing. */
 export function inSpan<T>(
   name: string,
   options: SpanOptions,
@@ -58,7 +58,7 @@ export function inSpan<T>(
     .finally(() => span.end())
 }
 
-/** A span that is ended by hand, and by `within` surrounds what belongs to it. */
+/** Starts a span that the caller ends; `within` runs work inside it. */
 export function startSpan(name: string, options: SpanOptions): Span | null {
   return tracing === null ? null : tracing.start(name, options)
 }
@@ -67,15 +67,15 @@ export function within<T>(span: Span, work: () => T): T {
   return tracing === null ? work() : tracing.run(span, work)
 }
 
-// Of an error only its name: messages may hold what was sent.
+// Only the name of an error, because messages may contain what was sent.
 function markFailed(span: Span, error: Error): void {
   span.setAttributes({ 'error.type': error.name })
-  // SpanStatusCode.ERROR, whose module is loaded only while tracing is on.
+  // SpanStatusCode.ERROR, whose module is only loaded while tracing is on.
   span.setStatus({ code: 2 })
 }
 
 export type TracingOptions = {
-  /** Base address of the collector, such as http://localhost:4318. */
+  /** Base URL of the collector, such as http://localhost:4318. */
   endpoint: string
   roles: readonly string[]
   log: Logger
@@ -85,8 +85,8 @@ const closeTimeoutMs = 2_000
 const complainEveryMs = 60_000
 
 /**
- * Loads OpenTelemetry and starts to trace; call the result to send what is left and stop. What is not set here follows
- * OpenTelemetry's own variables: sampling, headers, how often spans are sent, and how many wait before more are dropped.
+ * Loads OpenTelemetry and starts tracing. Call the result to send what is left and stop. OpenTelemetry's own variables set
+ * the rest: sampling, headers, how often spans are sent, and how many may wait before they are dropped.
  */
 export async function startTracing({ endpoint, roles, log }: TracingOptions): Promise<() => Promise<void>> {
   const { ROOT_CONTEXT, SpanKind, trace } = await import('@opentelemetry/api')

@@ -1,24 +1,24 @@
-// Another service that knows who somebody is, by OpenID Connect: code flow with PKCE, state and nonce.
+// Signs users in through an OpenID Connect provider: code flow with PKCE, state and nonce.
 import type * as oidc from 'openid-client'
 import { Fault } from '../errors.ts'
 
 export type IdentityProviderConfig = { issuer: string; clientId: string; clientSecret: string; name: string }
 
-/** What is sent along, and must come back. */
+/** Values that are sent along and must come back. */
 export type Checks = { state: string; nonce: string; verifier: string }
 
 export type Identity = {
   issuer: string
   subject: string
-  /** Null unless the provider says that the address is the person's own. */
+  /** Null unless the provider says that it has verified the email. */
   verifiedEmail: string | null
   name: string | null
 }
 
 export type IdentityProvider = {
-  /** Where the browser is sent, and what to remember. */
+  /** The URL to redirect the browser to, and the values to remember. */
   begin(): Promise<{ url: string; checks: Checks }>
-  /** Who came back with these parameters. */
+  /** The identity of the user who came back with these parameters. */
   finish(query: URLSearchParams, checks: Checks): Promise<Identity>
 }
 
@@ -26,7 +26,7 @@ const timeoutSeconds = 5
 
 type Library = typeof oidc
 
-/** As the provider wants it; HTTP's own way where it does not say. */
+/** The method that the provider prefers; HTTP Basic if it doesn't say. */
 function authentication({ ClientSecretBasic, ClientSecretPost }: Library, secret: string): oidc.ClientAuth {
   const [basic, post] = [ClientSecretBasic(secret), ClientSecretPost(secret)]
   return (server, ...rest) => {
@@ -41,19 +41,19 @@ export function createIdentityProvider(
 ): IdentityProvider {
   let discovered: Promise<{ oidc: Library; config: oidc.Configuration }> | null = null
 
-  async function ask() {
-    // Loaded at the first sign-in: a process without any does without its memory.
+  async function load() {
+    // Loaded at the first sign-in, so that other processes save the memory.
     const oidc = await import('openid-client')
-    // Only a provider on this machine may be asked without TLS; src/config.ts refuses all others.
+    // Only a provider on this machine may be contacted without TLS; src/config.ts refuses all others.
     const insecure = issuer.startsWith('http:') ? [oidc.allowInsecureRequests] : []
     const options = { timeout: timeoutSeconds, execute: [oidc.enableNonRepudiationChecks, ...insecure] }
     const authenticate = authentication(oidc, clientSecret)
     return { oidc, config: await oidc.discovery(new URL(issuer), clientId, undefined, authenticate, options) }
   }
 
-  /** Asked once; again after a failure. */
+  /** Discovers the provider once; retries after a failure. */
   function discover() {
-    discovered ??= ask().catch((cause) => {
+    discovered ??= load().catch((cause) => {
       discovered = null
       throw new Fault('identity_provider_unavailable', undefined, { cause, retryAfterSeconds: 10 })
     })
@@ -87,8 +87,8 @@ export function createIdentityProvider(
           pkceCodeVerifier: verifier,
         })
         const claims = tokens.claims()!
-        const asks = claims.email === undefined && config.serverMetadata().userinfo_endpoint !== undefined
-        const more = asks ? await oidc.fetchUserInfo(config, tokens.access_token, claims.sub) : {}
+        const needsUserInfo = claims.email === undefined && config.serverMetadata().userinfo_endpoint !== undefined
+        const more = needsUserInfo ? await oidc.fetchUserInfo(config, tokens.access_token, claims.sub) : {}
         return identityOf({ ...claims, ...more, iss: claims.iss, sub: claims.sub })
       } catch (cause) {
         throw new Fault('sign_in_failed', undefined, { cause })
@@ -99,7 +99,7 @@ export function createIdentityProvider(
 
 function identityOf(claims: Record<string, unknown> & { iss: string; sub: string }): Identity {
   const { iss: issuer, sub: subject, email, email_verified: verified, name } = claims
-  // Some providers write the value as text.
+  // Some providers send the value as a string.
   const isVerified = verified === true || verified === 'true'
   return {
     issuer,

@@ -1,4 +1,4 @@
-// Tokens of OpenID Connect that others signed: their form, and their signature by the keys that the issuer publishes.
+// Verifies OpenID Connect tokens of other issuers: their format, and their signature against the keys that the issuer publishes.
 import { createPublicKey, hash, type JsonWebKey, verify } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
@@ -10,7 +10,7 @@ import { rejectUnexpectedResponses } from '../http/unexpected-responses.ts'
 
 export type Claims = Record<string, unknown> & { iss: string; exp: number; iat: number }
 
-/** A token that was read and not yet verified. */
+/** A parsed token that isn't verified yet. */
 export type ReadToken = {
   claims: Claims
   alg: 'RS256' | 'ES256'
@@ -31,16 +31,16 @@ function objectIn(part: string): Record<string, unknown> {
   throw refuse('The token is not a JSON Web Token.')
 }
 
-// PostgreSQL stores no NUL.
+// PostgreSQL can't store NUL.
 const isText = (value: unknown): value is string => typeof value === 'string' && !value.includes('\0')
 
-/** Reads a token and what it says of itself. Nothing of it is true before `verify`. */
+/** Parses a token and its claims. None of them may be trusted before `verify`. */
 export function readToken(text: string): ReadToken {
   const [, head = '', body = '', tail = ''] = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text) ?? []
   if (tail === '') throw refuse('The token is not a JSON Web Token.')
   const [header, claims] = [objectIn(head), objectIn(body)]
   const { alg, kid } = header
-  // Neither `none` nor a shared secret: only a key pair says who signed.
+  // Neither `none` nor a shared secret: only a key pair proves who signed.
   if ((alg !== 'RS256' && alg !== 'ES256') || 'crit' in header) {
     throw refuse('The token must be signed with RS256 or ES256.')
   }
@@ -57,7 +57,7 @@ export function readToken(text: string): ReadToken {
   }
 }
 
-/** What a token is known by when it comes again; without a `jti`, by what is signed: a signature can be written otherwise. */
+/** Identifies a token that is sent again. Without a `jti`, this hashes what is signed, because signatures can be encoded differently. */
 export function idOf({ claims, signed }: ReadToken): string {
   const { jti } = claims
   return isText(jti) && jti !== '' && jti.length <= 200 ? jti : hash('sha256', signed, 'base64url')
@@ -76,7 +76,7 @@ function checkTimes({ exp, iat, nbf }: Claims): void {
 
 export type IssuerRules = { production: boolean }
 
-/** Why somebody cannot be an issuer, or null. */
+/** Why a URL can't be an issuer; null if it can. */
 export function issuerRefusal(
   issuer: string,
   { production }: IssuerRules,
@@ -84,8 +84,8 @@ export function issuerRefusal(
 ): string | null {
   if (!URL.canParse(issuer)) return 'must be an absolute https:// URL'
   const { protocol, hostname, username, password, search, hash: fragment } = new URL(issuer)
-  // Whoever is on the way could publish keys of their own. In development, one on this machine goes without TLS where
-  // requests may reach it at all.
+  // An attacker in between could publish their own keys. In development, an issuer on this machine needs no TLS, if requests
+  // may reach it at all.
   const refusal = hostRefusal(hostname, mayReach)
   const isPlain = protocol === 'http:' && !production && isLoopback(hostname) && !refusal
   if (protocol !== 'https:' && !isPlain) return 'must start with https://'
@@ -106,7 +106,7 @@ async function getJson(url: string, rules: IssuerRules, reach: Reach): Promise<R
       url,
       { ...options, headers: { accept: 'application/json', 'user-agent': 'Berth' } },
       (response) => {
-        // Nobody is followed to another address, which nobody has checked.
+        // Redirects aren't followed, because nobody has checked where they lead.
         if (response.statusCode !== 200)
           return void sent.destroy(new Error(`${url} responded with ${response.statusCode}`))
         let body = ''
@@ -127,25 +127,25 @@ async function getJson(url: string, rules: IssuerRules, reach: Reach): Promise<R
 
 type Jwk = JsonWebKey & { kid?: string; use?: string; alg?: string }
 
-// Whoever is trusted chooses the keys, and everybody waits while a signature is checked: with the longest numbers that
-// OpenSSL takes, 50 ms for each key.
-const maxTried = 10
+// The issuer chooses the keys, and checking a signature blocks the process: 50 ms per key, with the largest numbers that
+// OpenSSL accepts.
+const maxKeysTried = 10
 const maxModulusLength = 8192
 const maxExponent = 2n ** 32n
 
-const keptMs = 10 * 60_000
-// A key that is not known may be a new one; whoever invents names of keys has them asked for no more often.
-const againMs = 30_000
+const ttlMs = 10 * 60_000
+// An unknown key may be new. Requests with invented key names can't make us fetch more often than this.
+const refetchMs = 30_000
 
 export type IssuerKeys = {
-  /** Throws unless the issuer that it names signed it, and it is valid now. */
+  /** Throws unless the issuer that the token names has signed it, and it is valid now. */
   verify(token: ReadToken): Promise<Claims>
 }
 
 export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
-  const known = new LRUCache<string, { keys: Promise<Jwk[]>; at: number }>({ max: 200, ttl: keptMs })
+  const known = new LRUCache<string, { keys: Promise<Jwk[]>; at: number }>({ max: 200, ttl: ttlMs })
 
-  async function ask(issuer: string): Promise<Jwk[]> {
+  async function fetchKeys(issuer: string): Promise<Jwk[]> {
     const document = await getJson(`${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`, rules, reach)
     if (document.issuer !== issuer) throw new Error(`${issuer} identifies itself as another issuer`)
     const { keys } = await getJson(String(document.jwks_uri), rules, reach)
@@ -153,10 +153,10 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
     return keys.filter((key) => key !== null && typeof key === 'object').slice(0, 100)
   }
 
-  async function keysOf(issuer: string, olderThanMs: number): Promise<Jwk[]> {
+  async function keysOf(issuer: string, maxAgeMs: number): Promise<Jwk[]> {
     const before = known.get(issuer)
-    if (before && Date.now() - before.at < olderThanMs) return before.keys
-    const keys = ask(issuer)
+    if (before && Date.now() - before.at < maxAgeMs) return before.keys
+    const keys = fetchKeys(issuer)
     known.set(issuer, { keys, at: Date.now() })
     try {
       return await keys
@@ -175,8 +175,8 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
   function isSignedBy(key: Jwk, { signed, signature }: ReadToken): boolean {
     try {
       const publicKey = createPublicKey({ key, format: 'jwk' })
-      const { modulusLength: long = 2048, publicExponent = 0n } = publicKey.asymmetricKeyDetails ?? {}
-      if (long < 2048 || long > maxModulusLength || publicExponent > maxExponent) return false
+      const { modulusLength = 2048, publicExponent = 0n } = publicKey.asymmetricKeyDetails ?? {}
+      if (modulusLength < 2048 || modulusLength > maxModulusLength || publicExponent > maxExponent) return false
       return verify('sha256', Buffer.from(signed), { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
     } catch {
       return false
@@ -187,12 +187,12 @@ export function createIssuerKeys(rules: IssuerRules, reach: Reach): IssuerKeys {
     async verify(token) {
       checkTimes(token.claims)
       const { iss } = token.claims
-      // A project may trust it since before this was refused.
+      // A project may trust an issuer that was allowed earlier.
       const refusal = issuerRefusal(iss, rules, reach)
       if (refusal) throw refuse(`The issuer ${iss} ${refusal}. Choose another issuer for the project.`)
-      let keys = (await keysOf(iss, keptMs)).filter(fits(token))
-      if (keys.length === 0) keys = (await keysOf(iss, againMs)).filter(fits(token))
-      if (!keys.slice(0, maxTried).some((key) => isSignedBy(key, token)))
+      let keys = (await keysOf(iss, ttlMs)).filter(fits(token))
+      if (keys.length === 0) keys = (await keysOf(iss, refetchMs)).filter(fits(token))
+      if (!keys.slice(0, maxKeysTried).some((key) => isSignedBy(key, token)))
         throw refuse('The token is not signed by its issuer.')
       return token.claims
     },

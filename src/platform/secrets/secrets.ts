@@ -23,14 +23,14 @@ function checksum(body: string): string {
   return text
 }
 
-/** `brt_`, 30 random base62 characters, 6 of CRC-32: typos are refused without a look-up, scanners find leaks. */
+/** `brt_`, 30 random base62 characters, and a CRC-32: typos are refused without a query, and secret scanners find leaks. */
 export function newToken(): string {
   let body = ''
   for (let i = 0; i < 30; i++) body += base62[randomInt(62)]
   return `brt_${body}${checksum(body)}`
 }
 
-/** For a link or a cookie: 256 random bits. Stored by `hashToken` alone. */
+/** 256 random bits for a link or a cookie. Only its `hashToken` is stored. */
 export function newSecret(): string {
   return randomBytes(32).toString('base64url')
 }
@@ -39,20 +39,20 @@ export function isWellFormedToken(text: string): boolean {
   return tokenPattern.test(text) && checksum(text.slice(4, 34)) === text.slice(34)
 }
 
-// A token has 178 random bits, so one plain hash is as strong as a slow one and costs a microsecond.
+// A token has 178 random bits, so one plain hash is as strong as a slow one and takes a microsecond.
 export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-/** The rows and columns with sealed values. A value is bound to its place, so a copy in another row does not open. */
+/** The rows and columns with sealed values. A value is bound to its place, so a copy in another row can't be opened. */
 export const placeOf = {
-  /** Of all targets. */
+  /** For all targets. */
   variable: (projectId: string, key: string) => `variable:${projectId}:${key}`,
-  /** Of both secrets: the present one becomes the old one. */
+  /** For both secrets, because the current one becomes the old one. */
   webhook: (id: string) => `webhook:${id}`,
   pushHook: (projectId: string) => `push_hook:${projectId}`,
   statusToken: (projectId: string) => `push_hook.status_token:${projectId}`,
-  /** Of either kind. */
+  /** For both kinds. */
   repositoryAccess: (projectId: string) => `repository_access:${projectId}`,
   answer: (tokenId: string, key: string) => `idempotency_key:${tokenId}:${key}`,
   certificate: (id: string) => `certificate:${id}`,
@@ -73,29 +73,29 @@ export const placeOf = {
 
 export type Vault = {
   seal(plain: string | Buffer, place: string): Buffer
-  /** Throws if the value is of another place, was changed, or was sealed with a key that is not known here. */
+  /** Throws if the value belongs to another place, was changed, or was sealed with an unknown key. */
   open(sealed: Uint8Array, place: string): Buffer
-  /** For links that leave the platform: the same for the same text and purpose, and nobody else can make it. */
+  /** For links that leave the platform: deterministic per text and purpose, and impossible to forge. */
   sign(text: string, purpose: string): Buffer
-  /** Whether the signature was made here, with this key or an older one. */
+  /** Whether we made the signature, with the current key or an old one. */
   verify(signature: Uint8Array, text: string, purpose: string): boolean
-  /** Fingerprint of the key that seals. */
+  /** The fingerprint of the current key. */
   readonly keyId: string
-  /** What every value begins with that this key has sealed. */
+  /** The first bytes of every value sealed with the current key. */
   readonly header: Buffer
   knows(keyId: string): boolean
-  /** How many values could not be opened. */
+  /** How many values couldn't be opened. */
   readonly failures: number
 }
 
 const keyIdBytes = 8
 const nonceBytes = 12
 const tagBytes = 16
-// Of older versions: without the id of a key, and not bound to a place. Still opened, never written.
+// The format of older versions: no key id, and not bound to a place. Still opened, never written.
 const unbound = 1
 const bound = 2
 
-/** A fingerprint: it names the key and tells nothing about it. */
+/** A fingerprint that identifies the key and reveals nothing about it. */
 export function keyIdOf(key: Buffer): string {
   return createHmac('sha256', key).update('berth key id').digest().subarray(0, keyIdBytes).toString('hex')
 }
@@ -105,7 +105,7 @@ function signWith(key: Buffer, text: string, purpose: string): Buffer {
   return createHmac('sha256', own).update(text).digest()
 }
 
-/** AES-256-GCM; a sealed value is version, key id, nonce, tag, ciphertext. Old keys can still decrypt. */
+/** AES-256-GCM. A sealed value is version, key id, nonce, tag, ciphertext. Old keys can still decrypt. */
 export function createVault(key: Buffer, oldKeys: Buffer[] = []): Vault {
   const keys = new Map([key, ...oldKeys].map((one) => [keyIdOf(one), one]))
   const keyId = keyIdOf(key)

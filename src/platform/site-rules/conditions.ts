@@ -1,11 +1,11 @@
-// Conditions of rules in _redirects: parameters of the query, and the language that a visitor prefers.
+// Conditions of _redirects rules: query parameters, and the visitor's preferred language.
 import type { Captures } from './patterns.ts'
 
-/** A value that begins with a colon stands for any, under that name. */
+/** A value that starts with a colon matches anything and captures it under that name. */
 export type Parameter = { name: string; value: string }
 
 const maxAccepted = 20
-// Of one choice. A weight comes first, and tags have at most eight parts in practice.
+// Limits per choice. The weight usually comes first, and real tags have at most eight subtags.
 const maxWeights = 4
 const maxSubtags = 8
 
@@ -20,7 +20,7 @@ export function parseParameter(text: string): Parameter | null {
   }
 }
 
-/** A query as rules look at it: read once, since a site may have a thousand of them. */
+/** A parsed query. It is parsed once, because a site may have a thousand rules. */
 export type Query = { first: ReadonlyMap<string, string>; parts: { name: string; text: string }[] }
 
 export function readQuery(query: string): Query {
@@ -33,8 +33,8 @@ export function readQuery(query: string): Query {
   return { first, parts }
 }
 
-/** What the parameters that are asked for stand for; null if one is missing. */
-export function takeParameters(parameters: readonly Parameter[], { first }: Query): Captures | null {
+/** The captured parameters; null if a required one is missing or different. */
+export function matchParameters(parameters: readonly Parameter[], { first }: Query): Captures | null {
   const captures: Captures = {}
   for (const { name, value } of parameters) {
     const found = first.get(name)
@@ -47,12 +47,12 @@ export function takeParameters(parameters: readonly Parameter[], { first }: Quer
 
 /** The query without these parameters. */
 export function without(parameters: readonly Parameter[], { parts }: Query): string {
-  const taken = new Set(parameters.map(({ name }) => name))
-  const left = parts.filter(({ name }) => !taken.has(name)).map(({ text }) => text)
+  const names = new Set(parameters.map(({ name }) => name))
+  const left = parts.filter(({ name }) => !names.has(name)).map(({ text }) => text)
   return left.length === 0 ? '' : `?${left.join('&')}`
 }
 
-/** The languages of a condition `Language=en,de`; null for any other one. */
+/** The languages of a condition such as `Language=en,de`; null for any other condition. */
 export function languagesOf(condition: string): string[] | null {
   const [, list] = /^language=([A-Za-z0-9,-]+)$/i.exec(condition) ?? []
   const languages = list?.toLowerCase().split(',').filter(Boolean)
@@ -60,7 +60,7 @@ export function languagesOf(condition: string): string[] | null {
 }
 
 /** The visitor's first choice, in lower case. */
-export function preferredOf(accepted = ''): string {
+export function preferredLanguage(accepted = ''): string {
   let best = ''
   let highest = 0
   for (const choice of accepted.split(',', maxAccepted)) {
@@ -74,7 +74,7 @@ export function preferredOf(accepted = ''): string {
   return best
 }
 
-/** Whether a choice is one of the languages, or a kind of it: `en` stands for `en-GB` too. */
+/** Whether a choice is one of the languages or a variant of one: `en` also matches `en-GB`. */
 export function isPreferred(languages: ReadonlySet<string>, choice: string): boolean {
   let kind = choice.split('-', maxSubtags).join('-')
   for (;;) {

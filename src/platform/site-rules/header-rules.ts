@@ -1,20 +1,20 @@
-// The _headers file of a site: blocks of a path pattern and the headers that responses at such paths carry.
-import { hashOf, nobodys } from './credentials.ts'
-import { fitsSegments, type Pattern, parsePattern, splitPath } from './patterns.ts'
+// The _headers file of a site: blocks of a path pattern and the headers to send with responses at matching paths.
+import { hashOf, unmatchable } from './credentials.ts'
+import { matchesPattern, type Pattern, parsePattern, splitPath } from './patterns.ts'
 import type { ParseNote } from './redirects.ts'
 
 export type HeaderBlock = {
   pattern: Pattern
   headers: [name: string, value: string][]
-  /** Hashes of `name:password`, of Basic-Auth: one of them opens the paths. */
+  /** Hashes of `name:password` pairs from Basic-Auth, any of which gives access. */
   credentials?: Buffer[]
 }
 
-/** By lower-case name; the values of all matching blocks, joined as HTTP joins them. */
+/** Keyed by lower-case name; the values of all matching blocks, joined as HTTP does. */
 export type ExtraHeaders = Map<string, string>
 
-// Framing belongs to the server: a site that set it could split responses or break a shared connection. Validators
-// and ranges must match the bytes. Cookies would be shared through public caches.
+// Framing belongs to the server: a site that set it could split responses or break a shared connection. Validators and
+// ranges must match the content. Cookies would be shared through public caches.
 const refused = new Set([
   'accept-ranges',
   'connection',
@@ -38,7 +38,7 @@ const refused = new Set([
 ])
 const maxHeaders = 1_000
 const maxValueLength = 4_096
-// All of them are compared with what a visitor sends.
+// What a visitor sends is compared with all of them.
 const maxPasswords = 1_000
 
 export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: ParseNote[] } {
@@ -49,7 +49,7 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
   let passwords = 0
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
     const line = raw.trim()
-    // Not a header but an instruction, with passwords: it is followed or noted, and its text is in neither.
+    // This isn't a header but contains passwords, so neither the headers nor the notes may include its text.
     const protects = /^basic-auth\b/i.test(line)
     const note = (text: string) => notes.push({ line: index + 1, text, ...(protects && { protects }) })
     if (line === '' || line.startsWith('#')) continue
@@ -63,7 +63,7 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
         )
       continue
     }
-    // A value begins with no blank: else a line of blanks could be read in as many ways as it has.
+    // A value can't start with whitespace: otherwise a line of blanks would match in as many ways as it has characters.
     const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+)\s*:\s*([\x21-\x7e][\x20-\x7e\t]*)$/.exec(line) ?? []
     if (name === undefined || value === undefined) note('a header line is a name, a colon and a printable value')
     else if (value.length > maxValueLength) note(`a header value has at most ${maxValueLength} characters`)
@@ -78,18 +78,18 @@ export function parseHeaders(text: string): { blocks: HeaderBlock[]; notes: Pars
         note('Basic-Auth is followed by name:password, once or several times')
       else if (passwords > maxPasswords) {
         note(`a site has at most ${maxPasswords} passwords`)
-        block.credentials ??= [nobodys]
+        block.credentials ??= [unmatchable]
       } else block.credentials = [...(block.credentials ?? []), ...pairs.map(hashOf)]
     } else block.headers.push([name.toLowerCase(), value])
   }
   return { blocks: blocks.filter(({ headers, credentials }) => headers.length > 0 || credentials), notes }
 }
 
-/** Indexes of the blocks that match a decoded path; paths with the same indexes share their headers. */
+/** Indexes of the blocks that match a decoded path. Paths with the same indexes share their headers. */
 export function matchingBlocks(blocks: readonly HeaderBlock[], path: string): number[] {
   const parts = splitPath(path)
   const found: number[] = []
-  for (let i = 0; i < blocks.length; i++) if (fitsSegments(blocks[i]!.pattern, parts)) found.push(i)
+  for (let i = 0; i < blocks.length; i++) if (matchesPattern(blocks[i]!.pattern, parts)) found.push(i)
   return found
 }
 

@@ -1,4 +1,4 @@
-// Path patterns of _redirects and _headers: `:name` stands for one segment, a last `*` for whatever follows.
+// Path patterns of _redirects and _headers: `:name` matches one segment, a final `*` matches the rest.
 
 type Segment = { literal: string } | { name: string }
 
@@ -6,13 +6,13 @@ export type Pattern = { segments: Segment[]; splat: boolean }
 
 export type Captures = Record<string, string>
 
-/** Trailing slashes are ignored in a pattern, as at Netlify: `/old` and `/old/` are one address. */
+/** Ignores a trailing slash, like Netlify: `/old` and `/old/` are the same address. */
 function segmentsOf(path: string): string[] {
   const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length
   return end <= 1 ? [] : path.slice(1, end).split('/')
 }
 
-/** Null if the text is not a pattern. Wildcards are whole segments, so that matching is always linear. */
+/** Null if the text isn't a pattern. Wildcards are whole segments, so that matching is always linear. */
 export function parsePattern(text: string): Pattern | null {
   if (!text.startsWith('/') || text.startsWith('//')) return null
   const parts = segmentsOf(text)
@@ -40,8 +40,8 @@ export function splitPath(path: string): string[] {
   return segmentsOf(path)
 }
 
-/** Whether a path matches; what the placeholders stand for is not looked at, which takes longer. */
-export function fitsSegments({ segments, splat }: Pattern, parts: readonly string[]): boolean {
+/** Whether a path matches. Doesn't extract captures, which takes longer. */
+export function matchesPattern({ segments, splat }: Pattern, parts: readonly string[]): boolean {
   if (splat ? parts.length < segments.length : parts.length !== segments.length) return false
   for (let i = 0; i < segments.length; i++) {
     const segment = segments[i]!
@@ -50,7 +50,7 @@ export function fitsSegments({ segments, splat }: Pattern, parts: readonly strin
   return true
 }
 
-/** What the placeholders stand for in a path that matches. */
+/** The captures of a path that matches. */
 export function capturesOf({ segments, splat }: Pattern, parts: readonly string[]): Captures {
   const captures: Captures = {}
   for (let i = 0; i < segments.length; i++) {
@@ -61,7 +61,7 @@ export function capturesOf({ segments, splat }: Pattern, parts: readonly string[
   return captures
 }
 
-/** A path as it may stand in a Location header or an address bar. */
+/** Encodes a path for a Location header. */
 export function encodePath(path: string): string {
   return encodeURI(path.toWellFormed()).replace(/[?#]/g, encodeURIComponent)
 }

@@ -1,20 +1,20 @@
-// The _redirects file of a site, in Netlify's notation: read once per deployment, applied to paths without a file.
+// The _redirects file of a site, in Netlify's format: parsed once per deployment, applied to paths without a file.
 import {
   isPreferred,
   languagesOf,
+  matchParameters,
   type Parameter,
   parseParameter,
-  preferredOf,
+  preferredLanguage,
   type Query,
   readQuery,
-  takeParameters,
   without,
 } from './conditions.ts'
 import {
   type Captures,
   capturesOf,
   encodePath,
-  fitsSegments,
+  matchesPattern,
   type Pattern,
   parsePattern,
   splitPath,
@@ -34,10 +34,10 @@ export type RedirectRule = {
   languages?: ReadonlySet<string>
 }
 
-/** A line that is not followed. `protects`: without it, something would be shown that was not to be. */
+/** A line that was ignored. `protects`: ignoring it would expose something that should be protected. */
 export type ParseNote = { line: number; text: string; protects?: true }
 
-/** Longer files of rules are not followed: the process that reads them serves other sites too. */
+/** Longer files are ignored, because the process that parses them also serves other sites. */
 export const maxRulesLength = 256 << 10
 
 export type Redirected =
@@ -48,21 +48,21 @@ export type Redirected =
 const statuses = new Set([301, 302, 303, 307, 308, 200, 404])
 const isExternal = (to: string) => /^https?:\/\/[^/\s]/i.test(to)
 const maxRules = 1_000
-// Each of them may be filled with the whole path of a visitor.
+// Each may be replaced by a visitor's whole path.
 const maxPlaceholders = 20
-// Both are looked at for each request, and sent to every edge.
+// Both are evaluated for each request, and sent to every edge.
 const maxParameters = 20
 const maxLanguages = 200
-// Rules that match and lead nowhere else, before a request is given up on.
+// How many matching rules may redirect to the requested path itself before we give up.
 const maxLoops = 10
 const placeholder = /:([A-Za-z]\w*)/g
 
-/** An invalid line is skipped and noted: one typo must not take a site down. */
+/** An invalid line is skipped and noted: a typo must not take a site down. */
 export function parseRedirects(text: string): { rules: RedirectRule[]; notes: ParseNote[] } {
   const rules: RedirectRule[] = []
   const notes: ParseNote[] = []
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
-    // Whatever is in it: with a `$` that a lone `\r` keeps away, every `#` before that would be tried to the end.
+    // `s` and no `$`: after a lone `\r`, the match would otherwise fail and be retried from every `#`.
     const content = raw.replace(/(^|\s)#.*/s, '').trim()
     if (content === '') continue
     if (rules.length === maxRules) {
@@ -118,7 +118,7 @@ function parseLine([from, ...rest]: string[]): RedirectRule | string {
 
 const isTarget = (text: string) => text.startsWith('/') || isExternal(text)
 
-/** Puts captures into a target; `encode` differs between a path, a query and a file's name. */
+/** Replaces placeholders by captures. `encode` differs between a path, a query and a file name. */
 function fill(template: string, captures: Captures, encode: (text: string) => string): string {
   return template.replace(placeholder, (whole, name: string) => {
     const value = Object.hasOwn(captures, name) ? captures[name] : undefined
@@ -127,7 +127,7 @@ function fill(template: string, captures: Captures, encode: (text: string) => st
 }
 
 function locationOf(to: string, captures: Captures, query: string): string {
-  // The colons of a scheme and a port are not placeholders.
+  // The colons of a scheme and a port aren't placeholders.
   const start = isExternal(to) ? to.slice(0, (to.indexOf('/', 8) + 1 || to.length + 1) - 1) : ''
   const rest = to.slice(start.length)
   const cut = rest.search(/[?#]/)
@@ -144,8 +144,8 @@ function locationOf(to: string, captures: Captures, query: string): string {
 }
 
 /**
- * The first rule that matches a decoded path; `query` is '' or starts with `?`, and is passed on but for the parameters
- * that a rule asks for. `accepted` is the visitor's Accept-Language.
+ * Applies the first rule that matches a decoded path. `query` is empty or starts with `?`; it is passed on without the
+ * parameters that the rule requires. `accepted` is the visitor's Accept-Language header.
  */
 export function applyRedirects(
   rules: readonly RedirectRule[],
@@ -156,28 +156,28 @@ export function applyRedirects(
   const parts = splitPath(path)
   let loops = 0
   let language: string | undefined
-  let asked: Query | undefined
+  let parsedQuery: Query | undefined
   for (const rule of rules) {
-    if (!fitsSegments(rule.from, parts)) continue
+    if (!matchesPattern(rule.from, parts)) continue
     if (rule.languages) {
-      language ??= preferredOf(accepted)
+      language ??= preferredLanguage(accepted)
       if (!isPreferred(rule.languages, language)) continue
     }
-    let taken: Captures | null = null
+    let parameters: Captures | null = null
     if (rule.query) {
-      asked ??= readQuery(query)
-      taken = takeParameters(rule.query, asked)
-      if (!taken) continue
+      parsedQuery ??= readQuery(query)
+      parameters = matchParameters(rule.query, parsedQuery)
+      if (!parameters) continue
     }
-    const captures = { ...capturesOf(rule.from, parts), ...taken }
-    const rest = rule.query ? without(rule.query, asked!) : query
+    const captures = { ...capturesOf(rule.from, parts), ...parameters }
+    const rest = rule.query ? without(rule.query, parsedQuery!) : query
     const { status, forced } = rule
     if (status === 200 || status === 404) {
       const target = rule.to.replace(/[?#].*$/, '')
       return { kind: 'rewrite', path: fill(decoded(target), captures, (text) => text), status, forced }
     }
     const location = locationOf(rule.to, captures, rest)
-    // A redirect to the requested path itself would be an endless loop; one that takes parameters away ends.
+    // A redirect to the requested path would loop forever, unless it removes parameters.
     const itself = withoutSlash(location.replace(/[?#].*$/, '')) === withoutSlash(encodePath(path))
     if (itself && (!rule.query || location.includes('?'))) {
       if (++loops === maxLoops) return null

@@ -1,4 +1,4 @@
-// Opens the artifact store of the configuration: the directory of this machine, or a bucket that all machines share.
+// Opens the configured artifact store: a directory on this machine, or a bucket that all machines share.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Artifacts } from '../artifacts/artifacts.ts'
@@ -8,7 +8,7 @@ import { createArtifacts } from '../artifacts/local-artifacts.ts'
 
 export type ArtifactsConfig = {
   dataDir: string
-  /** Null: the directory. */
+  /** Null for the directory. */
   artifacts: (BucketOptions & { cacheMb: number }) | null
 }
 

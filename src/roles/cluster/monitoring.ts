@@ -41,16 +41,16 @@ export function createMonitoring(registry: Registry, health: Health): Monitoring
     return AggregatorRegistry.aggregate([...all, ended]).metrics()
   }
 
-  async function look(role?: string): Promise<HealthReport> {
+  async function check(role?: string): Promise<HealthReport> {
     const asked = role === undefined || rolesOfWorkers.includes(role) ? (workers?.processes ?? []) : []
-    const [own, ...answers] = await Promise.all([health.look(role), ...asked.map((one) => one.ask('health', role))])
+    const [own, ...answers] = await Promise.all([health.check(role), ...asked.map((one) => one.ask('health', role))])
     const reports = answers.filter((report) => report !== null)
     if (asked.length === 0) return own
     return merge([own, ...reports, missing(asked.length, reports.length)])
   }
 
   return {
-    monitored: { registry: { contentType: registry.contentType, metrics }, health: { look } },
+    monitored: { registry: { contentType: registry.contentType, metrics }, health: { check } },
     noteEnd(process, unasked) {
       if (unasked) deaths.inc()
       const counted = process.metrics.filter(({ type }) => isCounted(String(type)))

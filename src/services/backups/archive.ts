@@ -5,7 +5,7 @@ import { createGunzip } from 'node:zlib'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { entryBytes, type TreeEntry } from '../../platform/artifacts/trees.ts'
-import { ByteReader, CutShort } from '../../platform/files/byte-reader.ts'
+import { ByteReader, TruncatedStream } from '../../platform/files/byte-reader.ts'
 import { BadArchive, readTar, type TarEntry, tarEnd, tarPadding } from '../../platform/files/tar.ts'
 
 const headPath = 'head.json'
@@ -194,7 +194,7 @@ export async function openArchive(file: string, keyFor: (head: Head) => Buffer):
 /** Errors of the compressed stream, in words. */
 function explain(error: unknown): never {
   const { code } = error as { code?: string }
-  if (error instanceof CutShort || code === 'Z_BUF_ERROR') throw new BadArchive('The archive is cut short.')
+  if (error instanceof TruncatedStream || code === 'Z_BUF_ERROR') throw new BadArchive('The archive is cut short.')
   if (code?.startsWith('Z_')) throw new BadArchive('The archive is damaged.')
   throw error
 }

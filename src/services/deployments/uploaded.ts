@@ -5,7 +5,7 @@ import { inBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { type FieldError, invalidField } from '../../platform/errors.ts'
 import { invalidFields, maxFieldErrors } from '../../platform/fields.ts'
-import { faultsOfPaths } from '../../platform/files/source-paths.ts'
+import { pathFaults } from '../../platform/files/source-paths.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import type { CreateDeployment } from '../../schemas/deployments.ts'
 import type { DeploymentSource } from '../../schemas/uploads.ts'
@@ -55,7 +55,7 @@ export async function checkFiles(source: Static<typeof DeploymentSource>): Promi
     errors.push({ in: 'body', pointer: `#/source/files/${pointer}`, code, detail })
   const { files } = source
   const paths = files.map(({ path }) => path)
-  for (const { index, why, repeated } of await faultsOfPaths(paths, maxFieldErrors)) {
+  for (const { index, why, repeated } of await pathFaults(paths, maxFieldErrors)) {
     refuse(`${index}/path`, repeated ? 'repeated' : 'bad_format', why)
   }
   const sizes = new Map<string, number>()

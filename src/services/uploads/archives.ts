@@ -8,7 +8,7 @@ import { createGunzip } from 'node:zlib'
 import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 import { Fault } from '../../platform/errors.ts'
 import { ByteReader } from '../../platform/files/byte-reader.ts'
-import { faultsOfPaths, staysInside } from '../../platform/files/source-paths.ts'
+import { pathFaults, staysInside } from '../../platform/files/source-paths.ts'
 import { tarPadding } from '../../platform/files/tar.ts'
 import { type ArchiveEntry, readArchive } from '../../platform/files/tar-reader.ts'
 import { badArchive, refusalOf } from './batch.ts'
@@ -124,7 +124,7 @@ export async function listArchive(path: string, limits: ArchiveLimits): Promise<
     files.push({ path: entry.path, sha256: digest.digest('hex'), size, mode })
   })
   if (files.length === 0) throw badArchive('The archive has no files.')
-  const [fault] = await faultsOfPaths(
+  const [fault] = await pathFaults(
     files.map((file) => file.path),
     1,
   )

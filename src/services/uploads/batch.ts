@@ -1,7 +1,7 @@
 // Several small files in one request: a tar archive in memory, in which the name of each file is its hash.
 import { hash } from 'node:crypto'
 import { Fault } from '../../platform/errors.ts'
-import { ByteReader, CutShort } from '../../platform/files/byte-reader.ts'
+import { ByteReader, TruncatedStream } from '../../platform/files/byte-reader.ts'
 import { BadArchive, tarPadding } from '../../platform/files/tar.ts'
 import { readArchive } from '../../platform/files/tar-reader.ts'
 
@@ -15,7 +15,7 @@ export function badArchive(detail: string): Fault {
 /** What a reader threw about an archive, as a refusal; everything else as it is. */
 export function refusalOf(error: unknown): unknown {
   if (error instanceof BadArchive) return badArchive(error.message)
-  return error instanceof CutShort ? badArchive('The archive ends too early.') : error
+  return error instanceof TruncatedStream ? badArchive('The archive ends too early.') : error
 }
 
 /** The files of the archive, each once; throws unless all of them are what their names say. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { BuildFailure } from '../../../src/engines/builder/explain/failure.ts'
 import { readPacked } from '../../../src/engines/builder/tree/entries.ts'
 import { entryKinds } from '../../../src/engines/builder/tree/packer.ts'
-import { ByteReader, CutShort } from '../../../src/platform/files/byte-reader.ts'
+import { ByteReader, TruncatedStream } from '../../../src/platform/files/byte-reader.ts'
 import {
   endOf,
   file,
@@ -104,14 +104,14 @@ describe('a stream of the packer', () => {
 describe('a hostile stream', () => {
   const sample = whole(folder('a'), file('a/b', 'content'), link('c', 'a/b'), file('d', 'more'))
 
-  test('cut at any place is CutShort, never an end', async () => {
+  test('cut at any place is TruncatedStream, never an end', async () => {
     for (let length = 0; length < sample.length; length++) {
-      expect(await endOf(sample.subarray(0, length)), `cut at ${length}`).toBeInstanceOf(CutShort)
+      expect(await endOf(sample.subarray(0, length)), `cut at ${length}`).toBeInstanceOf(TruncatedStream)
     }
     expect(await endOf(sample)).toBeNull()
   })
 
-  test('of random bytes ends in BuildFailure or CutShort', async () => {
+  test('of random bytes ends in BuildFailure or TruncatedStream', async () => {
     const random = fc.uint8Array({ maxLength: 500 }).map((bytes) => Buffer.from(bytes))
     await fc.assert(
       fc.asyncProperty(
@@ -125,13 +125,13 @@ describe('a hostile stream', () => {
     )
   })
 
-  test('with any byte changed ends in BuildFailure, CutShort or other entries, with plain paths only', async () => {
+  test('with any byte changed ends in BuildFailure, TruncatedStream or other entries, with plain paths only', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(sample.length - 1), fc.nat(255), async (at, byte) => {
         const bytes = Buffer.from(sample)
         bytes[at] = byte
         const result = await readAll(streamOf(bytes)).catch((error) => {
-          if (error instanceof BuildFailure || error instanceof CutShort) return null
+          if (error instanceof BuildFailure || error instanceof TruncatedStream) return null
           throw error
         })
         for (const { path } of result?.entries ?? []) {
@@ -150,8 +150,8 @@ describe('a hostile stream', () => {
     ['the kind zero', packed(0, 'a')],
     ['a second output', packedOutput],
     ['the list of a missing output in the middle', packed(entryKinds.missing, 'a', 'x')],
-  ])('with %s is CutShort before anything of that size is held', async (_what, bytes) => {
-    expect(await endOf(whole(bytes))).toBeInstanceOf(CutShort)
+  ])('with %s is TruncatedStream before anything of that size is held', async (_what, bytes) => {
+    expect(await endOf(whole(bytes))).toBeInstanceOf(TruncatedStream)
   })
 
   test.each([
@@ -169,8 +169,8 @@ describe('a hostile stream', () => {
     ['a file', file('a', 'x')],
     ['an output that announces a path of an exabyte', packed(entryKinds.output, 'dist', '/', { size: 2n ** 60n })],
     ['a missing output that announces a list of an exabyte', packed(entryKinds.missing, '', 'x', { size: 2n ** 60n })],
-  ])('that begins with %s is CutShort', async (_what, bytes) => {
-    expect(await endOf(bytes)).toBeInstanceOf(CutShort)
+  ])('that begins with %s is TruncatedStream', async (_what, bytes) => {
+    expect(await endOf(bytes)).toBeInstanceOf(TruncatedStream)
   })
 
   test.each<[string, string | Buffer]>([
@@ -254,14 +254,14 @@ describe('a piece up to a byte', () => {
     new ByteReader(streamOf(...chunks.map((text) => Buffer.from(text)))).until(0x0a, most)
 
   test('that is longer than allowed is an error, also where it came in one chunk', async () => {
-    await expect(piece(['0123456789\n'], 5)).rejects.toThrow(CutShort)
-    await expect(piece([...'0123456789\n'], 5)).rejects.toThrow(CutShort)
+    await expect(piece(['0123456789\n'], 5)).rejects.toThrow(TruncatedStream)
+    await expect(piece([...'0123456789\n'], 5)).rejects.toThrow(TruncatedStream)
     expect((await piece(['01234\n'], 5))?.toString()).toBe('01234')
     expect((await piece([...'01234\n'], 5))?.toString()).toBe('01234')
   })
 
   test('that has no end is an error, and nothing at the end of the stream is none', async () => {
-    await expect(piece(['abc'], 100)).rejects.toThrow(CutShort)
+    await expect(piece(['abc'], 100)).rejects.toThrow(TruncatedStream)
     expect(await piece([], 100)).toBeUndefined()
   })
 })

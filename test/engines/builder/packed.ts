@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { BuildFailure } from '../../../src/engines/builder/explain/failure.ts'
 import { type Entry, type Limits, type Packed, readPacked } from '../../../src/engines/builder/tree/entries.ts'
 import { entryHeaderBytes, entryKinds } from '../../../src/engines/builder/tree/packer.ts'
-import { CutShort } from '../../../src/platform/files/byte-reader.ts'
+import { TruncatedStream } from '../../../src/platform/files/byte-reader.ts'
 
 type Bytes = string | Buffer
 
@@ -54,12 +54,12 @@ export async function readAll(stream: Readable, most = limits): Promise<{ output
 }
 
 /** How reading ends: `null` if all is well, else one of the two ends that its callers expect; all else is thrown. */
-export async function endOf(bytes: Buffer, most = limits): Promise<BuildFailure | CutShort | null> {
+export async function endOf(bytes: Buffer, most = limits): Promise<BuildFailure | TruncatedStream | null> {
   try {
     await readAll(streamOf(bytes), most)
     return null
   } catch (error) {
-    if (error instanceof BuildFailure || error instanceof CutShort) return error
+    if (error instanceof BuildFailure || error instanceof TruncatedStream) return error
     throw error
   }
 }

@@ -6,7 +6,7 @@ import type { Instance } from '../../../src/engines/servers/instance/instance.ts
 import { createPool } from '../../../src/engines/servers/instance/pool.ts'
 import { forward } from '../../../src/engines/servers/proxy/proxy.ts'
 import { tunnel } from '../../../src/engines/servers/proxy/tunnel.ts'
-import { boundRequests, CountedRequest } from '../../../src/platform/http/request-intake.ts'
+import { limitRequestCosts, CountedRequest } from '../../../src/platform/http/request-intake.ts'
 import { connectTo } from '../../../src/sandbox/network/connect.ts'
 import type { Connect } from '../../../src/sandbox/sandbox.ts'
 
@@ -94,7 +94,7 @@ export async function startLiar(stallMs = 10_000, closeMs = 2_000): Promise<Liar
   const front = createHttpServer({ shouldUpgradeCallback: isUpgrade, IncomingMessage: CountedRequest }, handle)
   front.on('upgrade', (request, socket, head) => tunnel({ request, socket, head }, instance, options))
   front.on('connection', hold)
-  boundRequests(front, 'connection')
+  limitRequestCosts(front, 'connection')
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve))
   const { port } = front.address() as AddressInfo
   const raw = (bytes: string | string[], end?: RegExp) =>

@@ -2,7 +2,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault } from '../../../platform/errors.ts'
-import { boundRequests, CountedRequest } from '../../../platform/http/request-intake.ts'
+import { CountedRequest, limitRequestCosts } from '../../../platform/http/request-intake.ts'
 
 /** A request that gives its body up when that comes in too many tiny pieces. */
 export class BoundedMessage extends CountedRequest {
@@ -80,7 +80,7 @@ function closeUnlessRead(request: IncomingMessage, response: ServerResponse): vo
 /** `event` is the server's event for new connections. */
 export function boundBodies(server: Server, event: 'connection' | 'secureConnection'): void {
   server.prependListener('request', closeUnlessRead)
-  boundRequests(server, event)
+  limitRequestCosts(server, event)
   server.on('checkContinue', (request, response) => {
     ;(request as BoundedMessage).invitation = response
     server.emit('request', request, response)

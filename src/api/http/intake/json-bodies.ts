@@ -3,13 +3,13 @@ import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify'
 import { Fault, type FieldError } from '../../../platform/errors.ts'
 import { invalidFields } from '../../../platform/fields.ts'
 import {
-  maxAtOnce,
+  maxUnsplitBytes,
   parseInPieces,
   pieceText,
   pointerPart,
   RepeatedKey,
   textOf,
-  withoutMark,
+  withoutBom,
 } from '../../../platform/http/json-pieces.ts'
 
 declare module 'fastify' {
@@ -24,7 +24,7 @@ export function useJsonBodies(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, raw: Buffer, done) => {
     request.rawBody = raw
     if (raw.length === 0) return done(null, undefined)
-    if (raw.length > maxAtOnce) {
+    if (raw.length > maxUnsplitBytes) {
       return void readLarge(raw).then(
         (body) => done(null, body),
         (error) => done(faultOf(error)),
@@ -65,7 +65,7 @@ function readBody(raw: Buffer): unknown {
 /** The same as `readBody`, while others get on. */
 async function readLarge(raw: Buffer): Promise<unknown> {
   const errors: FieldError[] = []
-  const body = await parseInPieces(withoutMark(raw), (piece, { pointer, from }) => {
+  const body = await parseInPieces(withoutBom(raw), (piece, { pointer, from }) => {
     const text = pieceText(piece)
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && countKeys(piece) !== countFields(value)) {

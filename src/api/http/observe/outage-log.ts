@@ -24,7 +24,7 @@ export function createOutageLog({ health, log }: Pick<Deps, 'health' | 'log'>): 
   async function look(): Promise<void> {
     if (!outage) return
     outage.isNew = false
-    const { checks } = await health.look()
+    const { checks } = await health.check()
     const isBack = [checks.database, checks.changes].every((check) => (check ?? 'ok') === 'ok')
     if (!outage) return
     if (!isBack || outage.isNew) return void outage.timer.refresh()

@@ -2,7 +2,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../platform/database/database.ts'
-import { createLineCleaner, maxLineLength, takeLines } from '../../../platform/observe/log-lines.ts'
+import { consumeLines, createLineCleaner, maxLineLength } from '../../../platform/observe/log-lines.ts'
 import { appendLines, type DeploymentView, type NewLogLine } from '../../../services/deployments/index.ts'
 
 export type Warning = DeploymentView['warnings'][number]
@@ -126,7 +126,7 @@ export function createBuildLog(
     output(stream, chunk) {
       if (cut) return
       const text = open[stream] + decoders[stream].write(chunk)
-      open[stream] = takeLines(text, (line) => push(stream, line.replace(/\r$/, ''))).slice(-maxLineLength * 2)
+      open[stream] = consumeLines(text, (line) => push(stream, line.replace(/\r$/, ''))).slice(-maxLineLength * 2)
     },
     endCommand,
     async close() {

@@ -1,7 +1,7 @@
 // Runs the packer in a sandbox with a read-only tree and no network.
 import type { Readable } from 'node:stream'
 import { onAbort } from '../../../platform/abort.ts'
-import { CutShort } from '../../../platform/files/byte-reader.ts'
+import { TruncatedStream } from '../../../platform/files/byte-reader.ts'
 import { type Exit, type Sandbox, SandboxError } from '../../../sandbox/sandbox.ts'
 import { BuildFailure } from '../explain/failure.ts'
 import { type Limits, type Packed, readPacked } from '../tree/entries.ts'
@@ -55,7 +55,7 @@ export function openPacker({ sandbox, tree, timeoutMs, signal }: PackerOptions):
       } catch (error) {
         await close()
         signal.throwIfAborted()
-        if (!(error instanceof CutShort)) throw error
+        if (!(error instanceof TruncatedStream)) throw error
         throw ended(await exited, errorOutput, timeoutMs)
       }
     },

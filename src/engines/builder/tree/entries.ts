@@ -1,6 +1,6 @@
 // Reads the packer's output as hostile input: bounded in count, size, depth and length of names.
 import type { Readable } from 'node:stream'
-import { ByteReader, CutShort } from '../../../platform/files/byte-reader.ts'
+import { ByteReader, TruncatedStream } from '../../../platform/files/byte-reader.ts'
 import { BuildFailure } from '../explain/failure.ts'
 import { entryHeaderBytes, entryKinds } from './packer.ts'
 
@@ -35,7 +35,7 @@ export async function readPacked(stream: Readable, limits: Limits): Promise<Pack
     return { output: { missing: (await text()).split('\0').filter(Boolean) }, entries: async function* () {} }
   }
   if (first.kind === entryKinds.refused) throw refusal(readable(first.name), await text())
-  if (first.kind !== entryKinds.output) throw new CutShort('The packer began with something else.')
+  if (first.kind !== entryKinds.output) throw new TruncatedStream('The packer began with something else.')
   const output = { path: first.name.toString(), inside: await text() }
   return { output, entries: () => readEntries(reader, limits) }
 }
@@ -68,7 +68,7 @@ async function* readEntries(reader: ByteReader, limits: Limits): AsyncGenerator<
       }
       yield { kind: 'file', path, executable: kind === entryKinds.executable, size, content }
       if (!taken) for await (const _ of reader.stream(size));
-    } else throw new CutShort('The packer wrote an unknown kind of entry.')
+    } else throw new TruncatedStream('The packer wrote an unknown kind of entry.')
   }
 }
 
@@ -79,7 +79,7 @@ async function readHeader(reader: ByteReader): Promise<{ kind: number; name: Buf
 }
 
 function bounded(bytes: number, most: number): number {
-  if (bytes > most) throw new CutShort('The packer announced more than it may.')
+  if (bytes > most) throw new TruncatedStream('The packer announced more than it may.')
   return bytes
 }
 

@@ -1,6 +1,6 @@
 // What a site asks of its visitors by its own rules: a name and a password (Basic-Auth in _headers).
 import type { IncomingMessage } from 'node:http'
-import { addressesOf, credentialsOf, givenBy, holdsOne } from '../../../platform/site-rules/credentials.ts'
+import { addressesOf, credentialsIn, credentialsOf, isAnyOf } from '../../../platform/site-rules/credentials.ts'
 import { both, privately, varying } from '../answer/private-answers.ts'
 import type { EdgeResponse } from '../answer/responses.ts'
 import type { Resolution } from '../hosts/resolve.ts'
@@ -20,11 +20,11 @@ export function createGuards(): Guards {
   return (request, response, { projectId, ...found }) => {
     const credentials = neededFor(response, found)
     if (!credentials) return true
-    const given = givenBy(request.headers.authorization)
+    const given = credentialsIn(request.headers.authorization)
     // A browser that was not asked yet has guessed nothing.
     if (given === null) return false
     const address = request.socket.remoteAddress ?? ''
-    return judge({ projectId, address, credentials: given, isRight: holdsOne(credentials, given) })
+    return judge({ projectId, address, credentials: given, isRight: isAnyOf(credentials, given) })
   }
 }
 

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import { StoreUnavailable } from '../../../platform/artifacts/artifacts.ts'
-import { endWithLastWords } from '../../../platform/http/last-words.ts'
+import { endWithResponse } from '../../../platform/http/final-response.ts'
 import type { DrainSignal } from '../../../platform/observe/draining.ts'
 import { edgeAt } from '../../../schemas/traffic-columns.ts'
 import { sendUnknownHost } from '../answer/pages.ts'
@@ -317,7 +317,7 @@ export function createHandler(options: HandlerOptions): Handler {
   }
 
   function refuse(socket: Duplex, status: string): void {
-    endWithLastWords(socket, `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+    endWithResponse(socket, `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
   }
 
   return {

@@ -14,7 +14,7 @@ import type { SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 import type { ConnectionShares } from '../../../platform/database/connection-shares.ts'
 import { Budget } from '../../../platform/http/budget.ts'
-import { boundRequests, requestSteps } from '../../../platform/http/request-intake.ts'
+import { limitRequestCosts, requestSteps } from '../../../platform/http/request-intake.ts'
 import { createSelfRequest } from '../../../platform/http/self-request.ts'
 import { type DrainSignal, refuseOnceReplaced } from '../../../platform/observe/draining.ts'
 import { handshakeTimeoutMs, tlsPolicy } from '../../../tls/policy.ts'
@@ -89,7 +89,7 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
   boundSessions(server, draining)
   let unfollow = () => {}
   const connections = connectionsOf(server)
-  boundRequests(server, 'secureConnection')
+  limitRequestCosts(server, 'secureConnection')
   const waiting = answerPlainRequests(server as never, 'secureConnection', plain)
   shares.guard(server)
 

@@ -11,7 +11,7 @@ import type { Database } from '../../../platform/database/database.ts'
 import type { Notifications } from '../../../platform/database/notifications.ts'
 import type { Snapshots } from '../../../platform/database/snapshots.ts'
 import { ownNames } from '../../../platform/http/own-names.ts'
-import { boundRequests, CountedRequest } from '../../../platform/http/request-intake.ts'
+import { CountedRequest, limitRequestCosts } from '../../../platform/http/request-intake.ts'
 import { createSelfRequest } from '../../../platform/http/self-request.ts'
 import { type DrainSignal, refuseOnceReplaced } from '../../../platform/observe/draining.ts'
 import type { Vault } from '../../../platform/secrets/secrets.ts'
@@ -135,7 +135,7 @@ export function createEdge(options: EdgeOptions): Edge {
     if (state.encryption?.challengeAt(url) !== undefined) return null
     return state.snapshot?.at(host) ?? null
   }
-  boundRequests(server, 'connection')
+  limitRequestCosts(server, 'connection')
   const plain = answerPlainRequests(server, 'connection', {
     ...waiting,
     answer: createPlainAnswers({

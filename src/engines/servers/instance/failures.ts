@@ -1,7 +1,7 @@
 // The response a visitor gets when the server of a site does not answer.
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { endWithLastWords } from '../../../platform/http/last-words.ts'
+import { endWithResponse } from '../../../platform/http/final-response.ts'
 
 /** The server could not be started or did not become healthy; the message tells its owner why. */
 export class ServerUnavailable extends Error {
@@ -85,5 +85,5 @@ export function sendFailureTo(socket: Duplex, status: FailureStatus): void {
   const body = bodyOf(status)
   const lines = headersOf(status, body).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`HTTP/1.1 ${status} ${reasons[status]}\r\n${lines.join('')}connection: close\r\n\r\n`)
-  endWithLastWords(socket, body)
+  endWithResponse(socket, body)
 }

@@ -1,6 +1,6 @@
 // Writes a server's output to the deployment's log: by lines, with secrets masked, in batches, rate-limited.
 import { StringDecoder } from 'node:string_decoder'
-import { createLineCleaner, maxLineLength, takeLines } from '../../../platform/observe/log-lines.ts'
+import { consumeLines, createLineCleaner, maxLineLength } from '../../../platform/observe/log-lines.ts'
 import type { NewLogLine } from '../../../services/deployments/index.ts'
 import type { LogLimits } from './limits.ts'
 
@@ -139,7 +139,7 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     system,
     print(stream, chunk) {
       const text = open[stream] + decoders[stream].write(chunk)
-      open[stream] = takeLines(text, (text) => line(stream, text), drop).slice(-maxLineLength * 2)
+      open[stream] = consumeLines(text, (text) => line(stream, text), drop).slice(-maxLineLength * 2)
     },
     endRun() {
       for (const stream of ['stdout', 'stderr'] as const) {

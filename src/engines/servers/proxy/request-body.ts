@@ -1,6 +1,6 @@
 // Sends the body of a visitor's request to a server, as fast as the server takes it.
 import type { IncomingMessage } from 'node:http'
-import { Gatherer } from '../../../platform/http/budget.ts'
+import { Coalescer } from '../../../platform/http/budget.ts'
 import type { Connection } from '../instance/connection.ts'
 
 /** The body's length; null if it is not known before its end. */
@@ -24,7 +24,7 @@ export function sendBody(
   const { socket } = connection
   let left = length ?? 0
   // A visitor chooses how small its chunks are; the server gets one for all that came together.
-  const small = new Gatherer((pieces, bytes) => {
+  const small = new Coalescer((pieces, bytes) => {
     const parts = length === null ? [Buffer.from(`${bytes.toString(16)}\r\n`), ...pieces, chunkEnd] : pieces
     if (!connection.write(parts.length === 1 ? parts[0]! : Buffer.concat(parts))) request.pause()
   })
@@ -36,11 +36,11 @@ export function sendBody(
   }
 
   function take(part: Buffer): void {
-    if (length === null) return void small.take(part)
+    if (length === null) return void small.add(part)
     // More than was announced would be another request.
     const allowed = part.length > left ? part.subarray(0, left) : part
     left -= allowed.length
-    small.take(allowed)
+    small.add(allowed)
     if (left > 0) return
     small.flush()
     connection.sent()
