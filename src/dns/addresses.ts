@@ -1,4 +1,4 @@
-// IPv4 and IPv6 addresses: strict reading to octets, and the one canonical spelling of each (RFC 5952).
+// IPv4 and IPv6 addresses: strict parsing to octets, and the canonical text of each (RFC 5952).
 import { isIPv4, isIPv6 } from 'node:net'
 
 export function ipv4Octets(text: string): Buffer | null {

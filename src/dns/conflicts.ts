@@ -1,4 +1,4 @@
-// Which records may stand together in a zone, and which a delegation hides.
+// Which records may exist together in a zone, and which records a delegation hides.
 import { absoluteName, nameWithinZone } from './names.ts'
 import { isNamedType, type PolicyRefusal, policyOf, type RecordType } from './record-types.ts'
 
@@ -26,15 +26,15 @@ function excludes(one: RecordType, other: RecordType): boolean {
   return one !== other && (excluded === 'every other type' || excluded.includes(other))
 }
 
-function refusedByPolicy(candidate: PlacedRecord): Conflict<never> | null {
+function policyConflict(candidate: PlacedRecord): Conflict<never> | null {
   const { apex, wildcard } = policyOf(candidate.type)
   const refusal = candidate.name === '@' ? apex : /^\*(?:\.|$)/.test(candidate.name) ? wildcard : undefined
   return refusal ? { kind: 'policy', ...refusal } : null
 }
 
-// Names and values are canonical. A candidate with an id replaces the existing record of that id.
+// Names and values are canonical. A candidate with an id replaces the existing record with that id.
 export function conflict<T extends PlacedRecord>(candidate: PlacedRecord, existing: Iterable<T>): Conflict<T> | null {
-  const policy = refusedByPolicy(candidate)
+  const policy = policyConflict(candidate)
   if (policy) return policy
   const { type, name, value, id } = candidate
   let found: Conflict<T> | null = null
@@ -44,7 +44,7 @@ export function conflict<T extends PlacedRecord>(candidate: PlacedRecord, existi
       // A duplicate is the most specific reason, so it is reported before any other.
       return { kind: 'existing', code: 'duplicate', detail: `This ${type} record already exists at ${name}.`, record }
     }
-    found ??= besideRefused(candidate, record)
+    found ??= conflictBetween(candidate, record)
   }
   return found
 }
@@ -52,14 +52,14 @@ export function conflict<T extends PlacedRecord>(candidate: PlacedRecord, existi
 const nullMx = '0 .'
 const isSpf = ({ type, value }: PlacedRecord) => type === 'TXT' && /^"v=spf1[ "]/i.test(value)
 
-// Records of one type that the rules treat alike; one of each kind at a name stands for all of them.
+// Groups records that the rules treat alike, so that one of each kind at a name can represent all of them.
 export function kindOf({ type, name, value }: PlacedRecord): string {
   if (!isNamedType(type)) return 'numbered'
   if (type === 'MX') return value === nullMx ? 'null MX' : type
   return isSpf({ type, name, value }) ? 'SPF' : type
 }
 
-function besideRefused<T extends PlacedRecord>(candidate: PlacedRecord, record: T): Conflict<T> | null {
+function conflictBetween<T extends PlacedRecord>(candidate: PlacedRecord, record: T): Conflict<T> | null {
   const { type, name, value } = candidate
   const because = (code: ConflictCode, detail: string) => ({ kind: 'existing' as const, code, detail, record })
   if (record.type === type) {
@@ -102,7 +102,7 @@ function besideRefused<T extends PlacedRecord>(candidate: PlacedRecord, record: 
       )
 }
 
-// What a record that stands for another name must not point at: itself, or for a DNAME anything below itself.
+// A record that redirects a name must not point to itself, nor a DNAME to a name below itself.
 export function pointsAtItself({ type, name, value }: PlacedRecord, zone: string): string | null {
   if (type !== 'CNAME' && type !== 'ALIAS' && type !== 'DNAME') return null
   const own = absoluteName(name, zone)
@@ -113,8 +113,8 @@ export function pointsAtItself({ type, name, value }: PlacedRecord, zone: string
 // The records at a name of the zone.
 export type RecordsAt<T> = (name: string) => Iterable<T>
 
-// What is wrong with a record among those at its name and at others, however they came there.
-export function misplaced<T extends PlacedRecord>(
+// What is wrong with a record, given the records at its own name and at others.
+export function placementConflict<T extends PlacedRecord>(
   { type, name, value }: PlacedRecord,
   zone: string,
   recordsAt: RecordsAt<T>,
@@ -138,7 +138,7 @@ export function misplaced<T extends PlacedRecord>(
   return null
 }
 
-// Above a name up to the apex.
+// The names above a name, up to the apex.
 export function* namesAbove(name: string): Generator<string> {
   if (name === '@') return
   let isOwn = true
@@ -151,7 +151,7 @@ export function* namesAbove(name: string): Generator<string> {
 
 export type HiddenRecord<T> = { record: T; delegation: string }
 
-// From the name itself up to, not including, the apex.
+// From the name itself up to, but excluding, the apex.
 function* namesUpwards(name: string): Generator<string> {
   for (let rest = name; ; rest = rest.slice(rest.indexOf('.') + 1)) {
     yield rest
@@ -159,7 +159,7 @@ function* namesUpwards(name: string): Generator<string> {
   }
 }
 
-// Resolvers that query names below a delegation are referred to its nameservers and never see these records.
+// Resolvers are referred from names below a delegation to its nameservers, and never see these records.
 export function hiddenBelow<T extends PlacedRecord>(records: readonly T[], zone: string): HiddenRecord<T>[] {
   const delegations = new Set<string>()
   const glueNames = new Set<string>()
@@ -183,7 +183,7 @@ export function hiddenBelow<T extends PlacedRecord>(records: readonly T[], zone:
   return hidden
 }
 
-// The same rules over a whole zone, in one pass: each record against those before it, then where they stand.
+// Applies the same rules to a whole zone in one pass: first each record against those before it, then across names.
 export function conflictsWithin<T extends PlacedRecord>(
   records: Iterable<T>,
   zone: string,
@@ -195,7 +195,7 @@ export function conflictsWithin<T extends PlacedRecord>(
     const atName = kept.get(record.name) ?? { firstOfKind: new Map<string, T>(), same: new Map<string, T>() }
     kept.set(record.name, atName)
     const same = atName.same.get(`${record.type} ${record.value}`)
-    // One record represents its kind, so that a name with many records does not take quadratic time.
+    // One record represents its kind, so that a name with many records doesn't take quadratic time.
     const found = conflict({ ...record, id: undefined }, same ? [same] : atName.firstOfKind.values())
     if (found) {
       conflicts.push({ record, conflict: found })
@@ -208,7 +208,7 @@ export function conflictsWithin<T extends PlacedRecord>(
   }
   const recordsAt = (name: string) => kept.get(name)?.firstOfKind.values() ?? []
   for (const record of clear) {
-    const found = misplaced(record, zone, recordsAt)
+    const found = placementConflict(record, zone, recordsAt)
     if (found) conflicts.push({ record, conflict: found })
   }
   return conflicts

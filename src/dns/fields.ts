@@ -1,11 +1,11 @@
-// The fields of presentation format: plain words and quoted strings, with backslash escapes left in place.
+// Splits presentation format into fields: plain words and quoted strings, with backslash escapes left in place.
 import { type Parsed, parsed, refused } from './parsed.ts'
 
 export type Field = {
-  // Without the quotes, escapes untouched.
+  // Without quotes, escapes untouched.
   raw: string
   quoted: boolean
-  // No blank between this field and the one before, as in alpn="h2".
+  // No whitespace between this field and the previous one, as in alpn="h2".
   adjacent: boolean
 }
 
@@ -24,7 +24,7 @@ export function readField(text: string, start: number, stops: ReadonlySet<string
   const first = quoted ? start + 1 : start
   let at = first
   for (; ; at++) {
-    // Most of a long text is plain. Its end is no number, and so not above this.
+    // Most of a long text is plain, so this skips ahead. At the end of the text, charCodeAt returns NaN, which stops it.
     if (quoted) while (text.charCodeAt(at) > doubleQuote && text.charCodeAt(at) !== backslash) at++
     const character = text[at]
     if (character === '\\') {

@@ -1,9 +1,9 @@
-// Where a nameserver listens, as configurations write it.
+// The address that a server listens on, as written in the configuration.
 import { isIPv6 } from 'node:net'
 
 export type ListenAddress = { host: string; port: number }
 
-/** `127.0.0.1:5300` or `[::1]:5300`; a bare address is on port 53. */
+/** `127.0.0.1:5300` or `[::1]:5300`; without a port, 53 is used. */
 export function listenAddress(text: string): ListenAddress {
   const bracketed = /^\[(.+)\](?::(\d+))?$/.exec(text)
   if (bracketed) return { host: bracketed[1]!, port: Number(bracketed[2] ?? 53) }
@@ -14,7 +14,10 @@ export function listenAddress(text: string): ListenAddress {
 
 const loopback: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
-/** Where a server that listens there is asked on its own machine; null with port 0, whose actual port is not known. */
-export function askedAt({ host, port }: ListenAddress): ListenAddress | null {
-  return port > 0 ? { host: loopback[host] ?? host, port } : null
+/** A server that listens on all addresses is reached at loopback. */
+export const reachableHost = (host: string) => loopback[host] ?? host
+
+/** The address for reaching a local server; null with port 0, whose actual port is unknown. */
+export function reachableAddress({ host, port }: ListenAddress): ListenAddress | null {
+  return port > 0 ? { host: reachableHost(host), port } : null
 }

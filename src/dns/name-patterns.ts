@@ -1,8 +1,8 @@
-// Patterns of names in a zone: a name, or one whose first or last label is a star, which stands for one or more labels.
+// Patterns of names in a zone: a name, or one whose first or last label is a star that matches one or more labels.
 import { relativeName } from './names.ts'
 import { type Parsed, parsed, refused, shown } from './parsed.ts'
 
-/** The pattern in canonical form, relative to the zone. `*` alone is every name below the domain. */
+/** The pattern in canonical form, relative to the zone. `*` alone matches every name below the domain. */
 export function parseNamePattern(input: string, zone: string): Parsed<string> {
   if (!input.endsWith('.*')) return relativeName(input, zone)
   const start = relativeName(input.slice(0, -2), zone)
@@ -13,7 +13,7 @@ export function parseNamePattern(input: string, zone: string): Parsed<string> {
   return parsed(`${start.value}.*`)
 }
 
-/** Whether every name that `inner` stands for, a name or a pattern, is one that the pattern stands for. */
+/** Whether the pattern matches every name that `inner`, a name or a pattern, matches. */
 export function coversName(pattern: string, inner: string): boolean {
   if (pattern === inner) return true
   if (pattern === '*') return inner !== '@'

@@ -1,19 +1,19 @@
-// Domain names in text: owner names relative to their zone, and the absolute names that records point at.
+// Domain names as text: owner names relative to their zone, and the absolute names that records point to.
 import { domainToASCII } from 'node:url'
 import { type Parsed, parsed, refused, shown, unreadableText } from './parsed.ts'
 
 const plainLabel = /^(?:[a-z0-9_/-]|\\\d{3})+$/
 const nonAscii = /[^\p{ASCII}]/u
-// The dots that IDNA treats as label separators, as Japanese and Chinese keyboards type them.
+// The dots that IDNA treats as label separators, as typed on Japanese and Chinese keyboards.
 const separators = /[.\u3002\uff0e\uff61]/
 const maxLabelOctets = 63
-// 255 octets on the wire are 253 characters of text without the last dot.
+// 255 octets on the wire are 253 characters of text without the trailing dot.
 const maxNameCharacters = 253
-// Every character of the longest name written as \DDD; longer input is refused before any work is done on it.
+// The longest name with every character written as \DDD. Longer input is refused before any other work.
 const maxInputCharacters = 4 * 255
 
-// An escape is only another spelling of an octet. What a host name has is written plainly, everything else as \DDD, a dot
-// within a label too: the dots of a canonical name are the ends of its labels.
+// Normalizes escapes. Characters of host names are written plainly, all others as \DDD, including a dot within a label:
+// in a canonical name, every dot ends a label.
 function withPlainEscapes(text: string): Parsed<string> {
   if (!text.includes('\\')) return parsed(text)
   let isRight = true
@@ -29,22 +29,22 @@ function withPlainEscapes(text: string): Parsed<string> {
   )
 }
 
-// How many characters a canonical name or label would have if none of them needed an escape.
+// The length of a canonical name or label, counting each escape as one octet.
 function octetsIn(name: string): number {
   return name.includes('\\') ? name.replace(/\\\d{3}/g, '?').length : name.length
 }
 
 function asciiLabel(label: string): string | null {
   if (!nonAscii.test(label)) return plainLabel.test(label) ? label : null
-  // Percent signs and the like would be decoded by the URL rules behind domainToASCII.
+  // The URL rules behind domainToASCII would decode percent signs and the like.
   if (!/^(?:[a-z0-9-]|[^\p{ASCII}])+$/u.test(label)) return null
-  // The second label keeps a label of digits from being read as an IPv4 address.
+  // The second label keeps a label of digits from being parsed as an IPv4 address.
   const converted = domainToASCII(`${label}.a`)
   const ascii = converted.endsWith('.a') ? converted.slice(0, -2) : ''
   return /^[a-z0-9-]+$/.test(ascii) ? ascii : null
 }
 
-// Lower case, A-labels, no last dot; the root is ".".
+// Lower case, A-labels, no trailing dot; the root is ".".
 export function canonicalName(input: string): Parsed<string> {
   if (input === '.') return parsed('.')
   if (input === '') return refused('The name is empty. Use @ for the domain itself.')
@@ -93,7 +93,7 @@ function zoneName(zone: string): string {
   return (zone.endsWith('.') ? zone.slice(0, -1) : zone).toLowerCase()
 }
 
-// Null when the name is neither the zone nor below it. Both are canonical and absolute.
+// Null if the name is neither the zone nor below it. Both are canonical and absolute.
 export function nameWithinZone(name: string, zone: string): string | null {
   const apex = zoneName(zone)
   if (name === apex) return '@'
@@ -127,7 +127,7 @@ export function hostTarget(input: string, zone: string): Parsed<string> {
   if (name.value.startsWith('*'))
     return refused(`The target ${shown(input)} is a wildcard; records cannot point at one.`)
   const labels = name.value.split('.')
-  // "mail" may mean mail.example.com or a top-level name, so it is refused instead of guessed.
+  // "mail" could mean mail.example.com or a top-level name, so it is refused rather than guessed.
   if (labels.length === 1) {
     return refused(
       `The target ${shown(input)} is not a full host name. Write it out, for example ${name.value}.${zoneName(zone)}.`,

@@ -1,4 +1,4 @@
-// Octets as presentation format writes them: quoted text with escapes, and hexadecimal digits.
+// Octets in presentation format: quoted text with escapes, and hexadecimal digits.
 import { type Parsed, parsed, refused, shown } from './parsed.ts'
 
 const [backslash, zero, nine] = [0x5c, 0x30, 0x39]
@@ -7,8 +7,8 @@ const isDigit = (octet: number | undefined) => octet !== undefined && octet >= z
 
 const escapeAt = (octets: Buffer, at: number) => shown(octets.toString('utf8', at - 1).slice(0, 4))
 
-// The text of one field to its octets; characters outside ASCII stand for their UTF-8 octets. Escapes are undone in place,
-// since none is shorter than what it stands for.
+// Decodes the text of a field; characters outside ASCII become their UTF-8 octets. Escapes are decoded in place, because
+// none is shorter than its octet.
 export function octetsOf(raw: string): Parsed<Buffer> {
   const octets = Buffer.from(raw, 'utf8')
   if (!raw.includes('\\')) return parsed(octets)
@@ -46,7 +46,7 @@ export function quotedOctets(octets: Uint8Array): string {
   return `${text}"`
 }
 
-// Upper case, as DS and TLSA data are shown by most tools. Null unless it is whole octets.
+// In upper case, as most tools show DS and TLSA data. Null unless the digits are whole octets.
 export function hexOctets(digits: string): string | null {
   return digits.length % 2 === 0 && /^[0-9a-f]+$/i.test(digits) ? digits.toUpperCase() : null
 }

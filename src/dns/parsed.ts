@@ -1,4 +1,4 @@
-// The outcome of reading DNS text: a value, or one sentence that says what is wrong.
+// The result of parsing DNS text: a value, or a sentence that says what is wrong.
 
 export type Refused = { ok: false; detail: string }
 export type Parsed<T> = { ok: true; value: T } | Refused
@@ -13,7 +13,7 @@ export function refused(detail: string): Refused {
 
 const shownLength = 60
 
-// Details travel to API answers and logs, so hostile input is shortened and loses what could break a line there.
+// Details appear in API responses and logs, so hostile input is shortened, and control characters are removed.
 export function shown(text: string): string {
   const visible = text
     .slice(0, shownLength)

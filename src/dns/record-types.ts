@@ -1,4 +1,4 @@
-// The record types a zone may hold, and the rules of each type as data.
+// The record types that a zone may contain, and the rules of each type as data.
 
 export const recordTypes = [
   'A',
@@ -39,9 +39,9 @@ export function isNamedType(text: string): text is NamedType {
   return recordTypeSet.has(text)
 }
 
-export const ttlLimits = { lowest: 30, highest: 86_400, default: 300 } as const
+export const ttlLimits = { min: 30, max: 86_400, default: 300 } as const
 
-// A DKIM key of 4,096 bits needs about 800 octets; beyond a few KiB answers stop fitting where resolvers expect them.
+// A DKIM key of 4,096 bits needs about 800 octets; above a few KiB, answers no longer fit where resolvers expect them.
 export const maxRdataOctets = 4096
 
 export type PolicyRefusal = {
@@ -50,13 +50,13 @@ export type PolicyRefusal = {
 }
 
 export type TypePolicy = {
-  // Completes "the value of a … record is …" in refusals.
+  // Completes the sentence "The value of a … record must be …".
   expects: string
   apex?: PolicyRefusal
   wildcard?: PolicyRefusal
-  // No second record of this type at the name.
+  // Only one record of this type per name.
   single?: true
-  // Types that may not stand beside this one at the same name.
+  // Types that can't exist at the same name.
   excludes: readonly RecordType[] | 'every other type'
 }
 
@@ -66,7 +66,7 @@ const typePolicies: Readonly<Record<NamedType, TypePolicy>> = {
   ALIAS: {
     expects: 'one full host name, for example www.example.net',
     single: true,
-    // An ALIAS is answered with the addresses of its target, which would mix with addresses given by hand.
+    // An ALIAS is answered with the addresses of its target, which would mix with the name's own addresses.
     excludes: ['A', 'AAAA'],
   },
   CAA: { expects: 'flags, tag and value, for example 0 issue "letsencrypt.org"', excludes: [] },

@@ -1,21 +1,21 @@
-// Asks a nameserver for the serial of a zone. The answer is untrusted until it is checked.
+// Queries a nameserver for the serial of a zone. The answer is untrusted until it is checked.
 import { randomInt } from 'node:crypto'
-import { listenAddress } from './listen-address.ts'
-import { exchangeOverUdp, type NoAnswer } from './packet/exchange.ts'
+import { listenAddress, reachableHost } from './listen-address.ts'
+import { type ExchangeFailure, exchangeOverUdp } from './packet/exchange.ts'
 import { encodeQuestion, isAnswerTo, rcodeOf, readRecord } from './packet/message.ts'
 import { rcodes, typeNumbers } from './packet/numbers.ts'
 
-export type ProbeError = Exclude<NoAnswer, 'malformed'> | 'not_served' | 'invalid_answer'
+export type ProbeError = Exclude<ExchangeFailure, 'malformed'> | 'not_served' | 'invalid_answer'
 export type Probe = { serial: number; error: null } | { serial: null; error: ProbeError }
 
-// Serial, refresh, retry, expire and minimum end every SOA.
+// Every SOA ends with serial, refresh, retry, expire and minimum.
 const soaTailOctets = 20
 
 export function soaQuery(zone: string, id: number): Buffer {
   return encodeQuestion(zone, { id, type: typeNumbers.SOA, recursive: false })!
 }
 
-/** The serial in an answer; null for a packet that does not answer the query at all. */
+/** The serial in an answer; null for a packet that doesn't answer the query. */
 export function readSoaAnswer(packet: Buffer, query: Buffer): Probe | null {
   if (!isAnswerTo(packet, query)) return null
   if (rcodeOf(packet) !== rcodes.NOERROR) return { serial: null, error: 'not_served' }
@@ -31,14 +31,11 @@ export function readSoaAnswer(packet: Buffer, query: Buffer): Probe | null {
   return { serial: null, error: 'not_served' }
 }
 
-// A wildcard listen address is queried at loopback.
-const loopbackOf: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1', '': '127.0.0.1' }
-
-/** Never throws: a nameserver that does not answer is a finding, not a failure. */
+/** Never throws: that a nameserver doesn't answer is a result, not a failure. */
 export async function probeSoa(address: string, zone: string, timeoutMs = 1_000): Promise<Probe> {
   const { host, port } = listenAddress(address)
   const query = soaQuery(zone, randomInt(0x10000))
-  const answer = await exchangeOverUdp({ host: loopbackOf[host] ?? host, port }, query, { timeoutMs })
+  const answer = await exchangeOverUdp({ host: reachableHost(host), port }, query, { timeoutMs })
   if (typeof answer !== 'string') return readSoaAnswer(answer, query)!
   return { serial: null, error: answer === 'malformed' ? 'invalid_answer' : answer }
 }

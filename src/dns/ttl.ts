@@ -1,4 +1,4 @@
-// Times to live: what a zone file may write, what a record may have, and what an RRset answers with.
+// TTLs: what a zone file may contain, what a record may have, and what an RRset answers with.
 import { ttlLimits } from './record-types.ts'
 
 const unitSeconds: Readonly<Record<string, number>> = { w: 604_800, d: 86_400, h: 3600, m: 60, s: 1 }
@@ -15,12 +15,12 @@ export function fileTtl(text: string): number | null {
 }
 
 export function clampedTtl(ttl: number): number {
-  return Math.min(ttlLimits.highest, Math.max(ttlLimits.lowest, ttl))
+  return Math.min(ttlLimits.max, Math.max(ttlLimits.min, ttl))
 }
 
-// Records of one name and type answer with one TTL (RFC 2181, section 5.2): the lowest, so that no change is late.
+// All records of an RRset have the same TTL (RFC 2181, section 5.2): the lowest, so that no change is late.
 export function rrsetTtl(records: Iterable<{ ttl: number }>): number {
-  let lowest: number = ttlLimits.highest
+  let lowest: number = ttlLimits.max
   for (const { ttl } of records) lowest = Math.min(lowest, ttl)
   return lowest
 }

@@ -42,17 +42,17 @@ test('a group holds its share and no more; others get the rest, and it gets the 
     }),
   )
   const others = await take(pool, 4, ['projects'])
-  expect(pool.usage).toMatchObject({ size: 10, held: 10, waiting: 3 })
+  expect(pool.usage).toMatchObject({ size: 10, inUse: 10, waiting: 3 })
   // Free connections of others are not for a group that has its share.
   release(others)
   release(await take(pool, 2, []))
   expect({ more, waiting: pool.usage.waiting }).toEqual({ more: 0, waiting: 3 })
   first.pop()!.release()
   await until(() => more === 1)
-  expect(pool.usage).toMatchObject({ size: 10, held: 6, waiting: 2 })
+  expect(pool.usage).toMatchObject({ size: 10, inUse: 6, waiting: 2 })
   release(first)
   release(await Promise.all(late))
-  expect(pool.usage).toMatchObject({ size: 10, held: 0, waiting: 0 })
+  expect(pool.usage).toMatchObject({ size: 10, inUse: 0, waiting: 0 })
 })
 
 test('work in two groups needs room in both, and a small pool leaves one for others', async () => {
@@ -71,7 +71,7 @@ test('a group within a group leaves some of the share to the others in it', asyn
   const changes = await take(pool, 4, ['dns', 'dns/changes'])
   const waiting = take(pool, 1, ['dns', 'dns/changes'])
   const reads = await take(pool, 2, ['dns'])
-  expect(pool.usage).toMatchObject({ held: 6, waiting: 1 })
+  expect(pool.usage).toMatchObject({ inUse: 6, waiting: 1 })
   release(reads)
   changes.pop()!.release()
   release(await waiting)
@@ -106,7 +106,7 @@ test('a connection that could not be made, or broke, takes no share with it', as
   await expect(held!.query('SHOW port')).rejects.toThrow()
   held!.release()
   for (let n = 0; n < 5; n++) await expect(take(pool, 1, ['tickets'])).rejects.toThrow()
-  expect(pool.usage).toMatchObject({ size: 3, held: 0, waiting: 0 })
+  expect(pool.usage).toMatchObject({ size: 3, inUse: 0, waiting: 0 })
   await link.mend()
   release(await take(pool, 2, ['tickets']))
   link.close()
@@ -230,7 +230,7 @@ test('what a request waited before is taken from the time to connect, and a late
   const wait = { ...newDatabaseWait(), sinceMs: performance.now() - 1_900 }
   const error = await inGroups([], () => pool.query('SHOW port').catch((error: unknown) => error), wait)
   expect(error).toMatchObject({ message: 'Connection terminated: the database said nothing for too long' })
-  expect(pool.usage).toMatchObject({ held: 1 })
+  expect(pool.usage).toMatchObject({ inUse: 1 })
   link.cut()
   await until(() => pool.usage.inUse === 0)
 })

@@ -1,13 +1,13 @@
-// The canonical order of names, and the canonical form of record sets that signatures are made over (RFC 4034, section 6).
+// The canonical order of names, and the canonical form of the record sets that are signed (RFC 4034, section 6).
 import { hash } from 'node:crypto'
 import { signingAlgorithm } from './keys.ts'
 
-/** A set of records as it is signed: names in the form of `wireName`, each rdata in its octets, in lower case. */
+/** A record set to be signed: names in the form of `wireName`, each rdata in wire format, in lower case. */
 export type SignedSet = { owner: string; type: number; ttl: number; rdatas: readonly Buffer[] }
 
 /**
- * Texts whose order is that of the names: labels from the last to the first, each octet one higher, so that the end of a
- * label comes before everything else.
+ * A text that sorts like the name: labels from last to first, with each octet incremented, so that the end of a label sorts
+ * before everything else.
  */
 export function orderKey(name: string): string {
   let key = ''
@@ -33,14 +33,14 @@ export function nameOfKey(key: string): string {
   return name
 }
 
-/** How many labels a name has, without the root and a leading asterisk. */
+/** The number of labels, without the root and a leading asterisk. */
 export function labelCount(name: string): number {
   let count = name.startsWith('\x01*') ? -1 : 0
   for (let at = 0; name.charCodeAt(at) > 0; at += 1 + name.charCodeAt(at)) count++
   return count
 }
 
-/** The records of a set as they are signed: sorted, each once. In one piece: a large zone has very many sets. */
+/** The sorted, distinct records of a set as they are signed. In one buffer, because a large zone has very many sets. */
 export function canonicalSet({ owner, type, ttl, rdatas }: SignedSet): Buffer {
   const sorted = rdatas.toSorted(Buffer.compare)
   const distinct = sorted.filter((rdata, index) => index === 0 || !rdata.equals(sorted[index - 1]!))
@@ -59,12 +59,12 @@ export function canonicalSet({ owner, type, ttl, rdatas }: SignedSet): Buffer {
 
 const fingerprintOctets = 20
 
-/** What names a set among the signatures of a key, as a text of octets. */
+/** Identifies a set among the signatures of a key, as a binary string. */
 export function fingerprintOf(canonical: Buffer): string {
   return hash('sha256', canonical, 'buffer').toString('latin1', 0, fingerprintOctets)
 }
 
-/** Of a signature: seconds since 1970. */
+/** The validity of a signature, in seconds since 1970. */
 export type Validity = { inception: number; expiry: number }
 
 /** The rdata of an RRSIG up to its signature. */

@@ -1,7 +1,7 @@
-// Records that prove what does not exist: NSEC (RFC 4034) and NSEC3 (RFC 5155, without salt and iterations: RFC 9276).
+// Records that prove nonexistence: NSEC (RFC 4034) and NSEC3 (RFC 5155, without salt and iterations as in RFC 9276).
 import { hash } from 'node:crypto'
 
-/** Which types a name has, in blocks of 256. */
+/** The types of a name, in blocks of 256. */
 export function typeBitmap(types: Iterable<number>): Buffer {
   const blocks: Buffer[] = []
   let block: Buffer | null = null
@@ -32,7 +32,7 @@ const hashOctets = 20
 /** Algorithm, flags, no iterations, no salt. */
 const parameters = Buffer.from([nsec3Algorithm, 0, 0, 0, 0])
 
-/** The hash of a name, as a text of octets. */
+/** The hash of a name, as a binary string. */
 export function nsec3Hash(name: string): string {
   return hash('sha1', Buffer.from(name, 'latin1'), 'buffer').toString('latin1')
 }

@@ -2,23 +2,23 @@
 import { dsTextOfDnskey, isDsOfDnskey } from './ds-texts.ts'
 import { keyTagOf } from './keys.ts'
 
-/** 256: it signs records; 257: it signs keys too, and the parent has its DS. A revoked key is neither. */
+/** 256 signs records; 257 also signs keys, and the parent has its DS. A revoked key has other flags. */
 const flagsOfKeys = [256, 257]
 const protocolOfKeys = 3
 
-/** How many octets a public key of an algorithm has (RFC 8624: those that are still recommended, and RSA/SHA-512). */
-const octetsOf = new Map<number, { least: number; most: number }>([
-  [8, { least: 131, most: 516 }],
-  [10, { least: 131, most: 516 }],
-  [13, { least: 64, most: 64 }],
-  [14, { least: 96, most: 96 }],
-  [15, { least: 32, most: 32 }],
-  [16, { least: 57, most: 57 }],
+/** The length of a public key by algorithm (RFC 8624: those still recommended, and RSA/SHA-512). */
+const octetsOf = new Map<number, { min: number; max: number }>([
+  [8, { min: 131, max: 516 }],
+  [10, { min: 131, max: 516 }],
+  [13, { min: 64, max: 64 }],
+  [14, { min: 96, max: 96 }],
+  [15, { min: 32, max: 32 }],
+  [16, { min: 57, max: 57 }],
 ])
 
 export const foreignKeyExpects = 'flags 256 or 257, protocol 3, algorithm (8, 10 or 13 to 16) and key in base64'
 
-/** In the form in which it is stored; null if it is not one. */
+/** Parses a key into its stored form; null if it is invalid. */
 export function readForeignKey(text: string): string | null {
   const [flags = '', protocol = '', algorithm = '', ...parts] = text.trim().split(/\s+/)
   const isNumber = [flags, protocol, algorithm].every((one) => /^\d{1,3}$/.test(one))
@@ -26,18 +26,18 @@ export function readForeignKey(text: string): string | null {
   if (!isNumber || !flagsOfKeys.includes(Number(flags)) || Number(protocol) !== protocolOfKeys || !size) return null
   const base64 = parts.join('')
   const key = Buffer.from(base64, 'base64')
-  if (key.toString('base64') !== base64 || key.length < size.least || key.length > size.most) return null
+  if (key.toString('base64') !== base64 || key.length < size.min || key.length > size.max) return null
   return `${Number(flags)} ${protocolOfKeys} ${Number(algorithm)} ${base64}`
 }
 
-/** The rdata of a key in the form in which it is stored. */
+/** The rdata of a stored key. */
 export function foreignRdata(key: string): Buffer {
   const [flags, protocol, algorithm, base64] = key.split(' ')
   const head = [Number(flags) >> 8, Number(flags) & 0xff, Number(protocol), Number(algorithm)]
   return Buffer.concat([Buffer.from(head), Buffer.from(base64!, 'base64')])
 }
 
-/** Whether the parent may have a DS of it. */
+/** Whether the parent may have a DS record for it. */
 export const isEntryPoint = (rdata: Uint8Array) => (rdata[1]! & 1) === 1
 
 export const isDsOfForeign = (zone: string, key: string, ds: string) => isDsOfDnskey(zone, foreignRdata(key), ds)

@@ -2,12 +2,12 @@
 import { hash } from 'node:crypto'
 
 export const signingAlgorithm = 13
-/** Zone key, and secure entry point: one key signs everything. */
+/** Zone key and secure entry point: one key signs everything. */
 export const keyFlags = 257
-/** SHA-256, of DS and CDS records. */
+/** SHA-256, for DS and CDS records. */
 export const digestType = 2
 
-/** The rdata of the DNSKEY record; `publicKey` has both coordinates, 32 octets each. */
+/** The rdata of the DNSKEY record. `publicKey` has both coordinates, 32 octets each. */
 export function dnskeyRdata(publicKey: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from([keyFlags >> 8, keyFlags & 0xff, 3, signingAlgorithm]), publicKey])
 }
@@ -19,7 +19,7 @@ export function keyTagOf(dnskey: Uint8Array): number {
   return (sum + (sum >>> 16)) & 0xffff
 }
 
-/** The rdata of the DS and CDS records of a DNSKEY record; `origin` is in the form of `wireName`. */
+/** The rdata of the DS and CDS records for a DNSKEY record. `origin` is in the form of `wireName`. */
 export function dsRdata(origin: string, dnskey: Uint8Array): Buffer {
   const digest = hash('sha256', Buffer.concat([Buffer.from(origin, 'latin1'), dnskey]), 'buffer')
   const tag = keyTagOf(dnskey)

@@ -1,10 +1,10 @@
-// Fetches a whole zone from a nameserver (AXFR, RFC 5936), within bounds of octets, records and time.
+// Fetches a whole zone from a nameserver (AXFR, RFC 5936), with limits on octets, records and time.
 import { randomInt } from 'node:crypto'
 import { connect } from 'node:net'
 import type { Server } from './exchange.ts'
 import { encodeQuestion, flagsOf, frame, hasQuestion, rcodeOf, unframe } from './message.ts'
 import { flags, headerOctets, rcodes, typeNumbers } from './numbers.ts'
-import { readRecords, type WholeRecord } from './records.ts'
+import { type DecodedRecord, readRecords } from './records.ts'
 import { signRequest, type TsigKey } from './tsig.ts'
 import { skipName } from './wire-names.ts'
 
@@ -13,38 +13,42 @@ export type AxfrOptions = {
   maxOctets: number
   maxRecords: number
   signal?: AbortSignal
-  /** Signs the request; the answer must be signed with it too. */
+  /** Signs the request; the answer must be signed with the same key. */
   key?: TsigKey | null
 }
 
-/** Why there is no zone. */
-export type NoZone = 'refused' | 'unreachable' | 'timeout' | 'malformed' | 'too_large' | 'badly_signed'
+/** Why a transfer failed. */
+export type TransferFailure = 'refused' | 'unreachable' | 'timeout' | 'malformed' | 'too_large' | 'badly_signed'
 
-/** The records of one message of the answer; null if it refuses. Throws a RangeError if it is broken. */
-function readMessage(packet: Buffer, id: number): WholeRecord[] | null {
+/** The records of one message; null if the server refuses. Throws a RangeError if the message is malformed. */
+function readMessage(packet: Buffer, id: number): DecodedRecord[] | null {
   if (packet.length < headerOctets || packet.readUInt16BE(0) !== id) throw new RangeError('not an answer')
   if ((flagsOf(packet) & (flags.response | flags.opcode)) !== flags.response) throw new RangeError('not an answer')
   if (rcodeOf(packet) !== rcodes.NOERROR) return null
   let at = headerOctets
-  // The question may be left out, but not twice.
+  // The question may be omitted, but must not be there twice.
   if (hasQuestion(packet)) at = skipName(packet, at) + 4
   if (at < headerOctets || packet.readUInt16BE(4) > 1) throw new RangeError('not an answer')
   return readRecords(packet, at, packet.readUInt16BE(6)).records
 }
 
-/** All records, the SOA first and not again at the end. Never rejects because of a server's behaviour. */
-export function fetchZone(server: Server, zone: string, options: AxfrOptions): Promise<WholeRecord[] | NoZone> {
+/** Returns all records, starting with the SOA, which isn't repeated at the end. Never rejects because of the server. */
+export function fetchZone(
+  server: Server,
+  zone: string,
+  options: AxfrOptions,
+): Promise<DecodedRecord[] | TransferFailure> {
   const { timeoutMs, maxOctets, maxRecords, signal, key = null } = options
   const id = randomInt(0x10000)
   const question = encodeQuestion(zone, { id, type: typeNumbers.AXFR, recursive: false })
   if (!question) return Promise.resolve('malformed')
   const { query, verifier } = signRequest(question, key)
   return new Promise((resolve) => {
-    const records: WholeRecord[] = []
+    const records: DecodedRecord[] = []
     let received: Buffer = Buffer.alloc(0)
     let octets = 0
     const socket = connect(server.port, server.host)
-    const finish = (result: WholeRecord[] | NoZone) => {
+    const finish = (result: DecodedRecord[] | TransferFailure) => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
       socket.removeAllListeners()
@@ -57,11 +61,11 @@ export function fetchZone(server: Server, zone: string, options: AxfrOptions): P
     const timer = setTimeout(finish, timeoutMs, 'timeout')
     signal?.addEventListener('abort', abort)
 
-    const isSoa = ({ name, type }: WholeRecord) => type === typeNumbers.SOA && name === zone
-    /** Whether it was the last message. */
+    const isSoa = ({ name, type }: DecodedRecord) => type === typeNumbers.SOA && name === zone
+    /** Returns whether this was the last message. */
     function take(packet: Buffer): boolean {
-      // An error may come without a signature; it is no answer then either.
-      if (verifier && !verifier.take(packet)) {
+      // An error may be unsigned. Then it fails too.
+      if (verifier && !verifier.verify(packet)) {
         finish(rcodeOf(packet) === rcodes.NOERROR ? 'badly_signed' : 'refused')
         return true
       }

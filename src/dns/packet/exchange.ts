@@ -1,4 +1,4 @@
-// Sends one query to one DNS server and waits for its answer: over UDP, or over TCP.
+// Sends a query to a DNS server over UDP or TCP, and waits for the answer.
 import { createSocket } from 'node:dgram'
 import { connect, isIPv6 } from 'node:net'
 import { frame, isAnswerTo, unframe } from './message.ts'
@@ -6,33 +6,33 @@ import { frame, isAnswerTo, unframe } from './message.ts'
 export type Server = { host: string; port: number }
 
 /** Why there is no answer. `refused`: nothing listens there. */
-export type NoAnswer = 'timeout' | 'refused' | 'unreachable' | 'malformed'
+export type ExchangeFailure = 'timeout' | 'refused' | 'unreachable' | 'malformed'
 
 export type ExchangeOptions = {
   timeoutMs: number
-  /** Over UDP, sends the query once more when this has passed: a datagram may be lost. */
+  /** Over UDP, resends the query once after this time, because datagrams get lost. */
   resendMs?: number
   /** Ends the exchange; the promise then rejects with its reason. */
   signal?: AbortSignal
 }
 
-type Finish = (result: Buffer | NoAnswer) => void
-/** Sends the query, and returns a function to stop. `finish` may be called more than once; the first call counts. */
+type Finish = (result: Buffer | ExchangeFailure) => void
+/** Sends the query, and returns a function that stops. `finish` may be called more than once; the first call counts. */
 type Transport = (server: Server, query: Buffer, options: ExchangeOptions, finish: Finish) => () => void
 
-const failureOf = (error: Error): NoAnswer =>
+const failureOf = (error: Error): ExchangeFailure =>
   (error as NodeJS.ErrnoException).code === 'ECONNREFUSED' ? 'refused' : 'unreachable'
 
 const overUdp: Transport = ({ host, port }, query, { resendMs }, finish) => {
-  // A socket for each query, so that its port is as hard to guess as its id.
+  // A socket per query, so that its port is as hard to guess as its id.
   const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
   let closed = false
   const send = () => closed || socket.send(query, (error) => error && finish(failureOf(error)))
   const resend = resendMs === undefined ? undefined : setTimeout(send, resendMs)
   socket.on('error', (error) => finish(failureOf(error)))
-  // A packet that does not match the query is ignored; the right one may still come.
+  // Ignores a packet that doesn't match the query; the right one may still come.
   socket.on('message', (packet) => isAnswerTo(packet, query) && finish(packet))
-  // A connected socket receives only from this server, and gets an error if nothing listens there.
+  // A connected socket only receives from this server, and gets an error if nothing listens there.
   socket.connect(port, host, (error?: Error) => (error ? finish(failureOf(error)) : send()))
   return () => {
     closed = true
@@ -65,7 +65,7 @@ function exchange(
   server: Server,
   query: Buffer,
   options: ExchangeOptions,
-): Promise<Buffer | NoAnswer> {
+): Promise<Buffer | ExchangeFailure> {
   const { timeoutMs, signal } = options
   signal?.throwIfAborted()
   return new Promise((resolve, reject) => {
@@ -86,7 +86,7 @@ function exchange(
     try {
       stop = start(server, query, options, finish)
     } catch {
-      // No address, or no port.
+      // Invalid address or port.
       finish('unreachable')
     }
     if (ended) stop()

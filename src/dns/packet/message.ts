@@ -4,7 +4,7 @@ import { skipName } from './wire-names.ts'
 
 export type QuestionOptions = { id: number; type: number; recursive: boolean }
 
-/** A packet that asks for records of a name; undefined when the text is no name. */
+/** A query for records of a name; undefined if the text isn't a name. */
 export function encodeQuestion(name: string, { id, type, recursive }: QuestionOptions): Buffer | undefined {
   const labels = name === '' ? [] : name.split('.').map((label) => Buffer.from(label, 'latin1'))
   if (labels.some(({ length }) => length < 1 || length > maxLabelOctets)) return undefined
@@ -14,7 +14,7 @@ export function encodeQuestion(name: string, { id, type, recursive }: QuestionOp
   return encodeQuery(question, id, recursive)
 }
 
-/** A query with this question: name, type and class as they stand in a packet. */
+/** A query with this question: name, type and class in wire format. */
 export function encodeQuery(question: Buffer, id: number, recursive: boolean): Buffer {
   const packet = Buffer.alloc(headerOctets + question.length)
   packet.writeUInt16BE(id, 0)
@@ -28,18 +28,18 @@ export const flagsOf = (packet: Buffer) => packet.readUInt16BE(2)
 export const rcodeOf = (packet: Buffer) => flagsOf(packet) & flags.rcode
 export const isTruncated = (packet: Buffer) => (flagsOf(packet) & flags.truncated) !== 0
 
-/** Whether a packet has a question at all: some servers leave it out when they refuse. */
+/** Whether a packet has a question: some servers omit it when they refuse. */
 export const hasQuestion = (packet: Buffer) => packet.readUInt16BE(4) !== 0
 
 /** Only ASCII letters: Unicode lower case would make different names equal. */
 const folded = (octets: Buffer) => octets.toString('latin1').replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 
-/** Whether a packet answers this query; letters may come back in another case. */
+/** Whether a packet answers this query. Its letters may have a different case. */
 export function isAnswerTo(packet: Buffer, query: Buffer): boolean {
   if (packet.length < headerOctets || packet.readUInt16BE(0) !== query.readUInt16BE(0)) return false
   if ((flagsOf(packet) & (flags.response | flags.opcode)) !== flags.response) return false
   if (!hasQuestion(packet)) return rcodeOf(packet) !== 0
-  // What follows the question of a query is its signature.
+  // A signature may follow the question of a query.
   const end = skipName(query, headerOctets) + 4
   if (packet.readUInt16BE(4) !== 1 || packet.length < end) return false
   return folded(packet.subarray(headerOctets, end)) === folded(query.subarray(headerOctets, end))
@@ -47,7 +47,7 @@ export function isAnswerTo(packet: Buffer, query: Buffer): boolean {
 
 export type WireRecord = { start: number; type: number; class: number; dataStart: number; end: number }
 
-/** The record at `start`; undefined if it is cut off or broken. */
+/** The record at `start`; undefined if it is truncated or malformed. */
 export function readRecord(packet: Buffer, start: number): WireRecord | undefined {
   const fixed = skipName(packet, start)
   if (fixed < 0 || fixed + 10 > packet.length) return undefined
@@ -62,7 +62,7 @@ export function readRecord(packet: Buffer, start: number): WireRecord | undefine
   }
 }
 
-/** The TCP format of DNS: two octets of length before each packet. */
+/** DNS over TCP: two octets with the length before each packet. */
 export function frame(packet: Buffer): Buffer {
   const framed = Buffer.allocUnsafe(2 + packet.length)
   framed.writeUInt16BE(packet.length)
@@ -70,7 +70,7 @@ export function frame(packet: Buffer): Buffer {
   return framed
 }
 
-/** The first packet, if all of it has come. */
+/** The first packet, if it is complete. */
 export function unframe(received: Buffer): Buffer | undefined {
   if (received.length < 2) return undefined
   const end = 2 + received.readUInt16BE()

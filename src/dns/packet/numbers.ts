@@ -53,7 +53,7 @@ export const rcodes = {
   BADCOOKIE: 23,
 } as const
 
-/** Extended DNS errors (RFC 8914) that a nameserver has. */
+/** The extended DNS errors (RFC 8914) that the nameserver sends. */
 export const extendedErrors = { notReady: 14, prohibited: 18, notAuthoritative: 20, notSupported: 21 } as const
 
 export const opcodes = { QUERY: 0, NOTIFY: 4, UPDATE: 5 } as const
@@ -63,9 +63,9 @@ export const classAny = 255
 export const headerOctets = 12
 export const maxNameOctets = 255
 export const maxLabelOctets = 63
-/** Of one name: as many as it can have labels. A long chain of them takes time, and says nothing that a short one does not. */
+/** The maximum per name, which is how many labels a name can have. A long chain takes time, and a short one suffices. */
 export const maxPointers = 127
-/** Of the second 16 bits of a header. */
+/** Flags in the second 16 bits of a header. */
 export const flags = {
   response: 0x8000,
   opcode: 0x7800,

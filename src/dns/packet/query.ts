@@ -1,4 +1,4 @@
-// Decodes a query for a DNS server, from an untrusted packet.
+// Decodes a query for a DNS server from an untrusted packet.
 
 import { headerOctets, maxLabelOctets, maxNameOctets, opcodes, rcodes, typeNumbers } from './numbers.ts'
 import { lowerCase, skipName } from './wire-names.ts'
@@ -6,14 +6,14 @@ import { lowerCase, skipName } from './wire-names.ts'
 const optionNsid = 3
 const optionCookie = 10
 
-/** The query of one packet. The object is reused for the next packet, so copy it to keep it. */
+/** A decoded query. The object is reused for the next packet, so copy it to keep it. */
 export type Query = {
   id: number
   opcode: number
   recursionDesired: boolean
   /** The error found while decoding; NOERROR if there is none. */
   rcode: number
-  /** End of the name and of the question; 0 where the question could not be read and is not echoed. */
+  /** The ends of the name and of the question; 0 if the question couldn't be read, so it isn't echoed. */
   nameEnd: number
   questionEnd: number
   type: number
@@ -27,7 +27,7 @@ export type Query = {
   /** Offset of the cookie option's data; 0 without one. */
   cookieAt: number
   cookieOctets: number
-  /** The last record is a TSIG. */
+  /** Whether the last record is a TSIG. */
   tsig: boolean
 }
 
@@ -60,7 +60,7 @@ export function nameInQuery(message: Buffer, query: Query): string {
   return name
 }
 
-/** Reads the name of the question and computes its hash. A pointer is invalid here: no name comes before it. */
+/** Reads the name of the question and computes its hash. Pointers are invalid here, because no name precedes it. */
 function readQuestion(message: Buffer, query: Query): boolean {
   let at = headerOctets
   let hash = 0x811c9dc5
@@ -91,7 +91,7 @@ function readOptions(message: Buffer, start: number, end: number, query: Query):
     if (at + length > end) return false
     if (code === optionNsid) query.nsid = true
     else if (code === optionCookie && query.cookieAt === 0) {
-      // A client cookie alone, or with a server's after it (RFC 7873, section 5.2.2).
+      // A client cookie, alone or followed by a server cookie (RFC 7873, section 5.2.2).
       if (length !== 8 && (length < 16 || length > 40)) return false
       query.cookieAt = at
       query.cookieOctets = length
@@ -101,9 +101,9 @@ function readOptions(message: Buffer, start: number, end: number, query: Query):
   return true
 }
 
-/** The records after the question: OPT and TSIG are noted, everything else is passed over. */
+/** Reads the records after the question. Only OPT and TSIG matter; others are skipped. */
 function readRecords(message: Buffer, query: Query): boolean {
-  // Counts are untrusted; each record has at least eleven octets, so a wrong count ends at the end of the packet.
+  // Counts are untrusted, but each record has at least 11 octets, so a wrong count stops at the end of the packet.
   const additionalFrom = message.readUInt16BE(8)
   const total = additionalFrom + message.readUInt16BE(10)
   let at = query.questionEnd
@@ -130,8 +130,8 @@ function readRecords(message: Buffer, query: Query): boolean {
 }
 
 /**
- * Fills `query`. False for a packet that must not be answered: too short, or itself an answer, because two servers that
- * answer each other's answers never stop. Other errors are in `query.rcode`.
+ * Fills `query`. Returns false for a packet that must not be answered: one that is too short, or is itself an answer,
+ * because two servers that answer each other's answers would never stop. Other errors are in `query.rcode`.
  */
 export function decodeQuery(message: Buffer, query: Query): boolean {
   if (message.length < headerOctets || (message[2]! & 0x80) !== 0) return false
@@ -158,7 +158,7 @@ export function decodeQuery(message: Buffer, query: Query): boolean {
   const oneQuestion = message[4] === 0 && message[5] === 1 && message[6] === 0 && message[7] === 0
   if (!oneQuestion || !readQuestion(message, query) || !readRecords(message, query)) {
     query.rcode = rcodes.FORMERR
-    // A partly readable packet is not trusted.
+    // A partly readable packet isn't trusted.
     query.edns = false
     query.cookieAt = 0
     query.nsid = false

@@ -1,11 +1,11 @@
-// Reads the records of a message from elsewhere, whatever their types. Every octet is untrusted.
+// Reads the records of a message from elsewhere, of any type. Every octet is untrusted.
 import { readRecord, type WireRecord } from './message.ts'
-import { type KnownEnds, readName } from './wire-names.ts'
+import { type NameCache, readName } from './wire-names.ts'
 
-/** The name is in lower case without the last dot; names in the rdata are too, and have no pointers any more. */
-export type WholeRecord = { name: string; type: number; class: number; ttl: number; rdata: Buffer }
+/** The name is lower case without a trailing dot. Names in the rdata are lower case too, and uncompressed. */
+export type DecodedRecord = { name: string; type: number; class: number; ttl: number; rdata: Buffer }
 
-// Where the name stands in the rdata of those types that may have it compressed (RFC 3597, section 4).
+// The offset of the name in the rdata of types that may compress it (RFC 3597, section 4).
 const nameOffsets = new Map([
   [2, 0],
   [5, 0],
@@ -15,7 +15,7 @@ const nameOffsets = new Map([
   [39, 0],
 ])
 
-function rdataOf(message: Buffer, { type, dataStart: start, end }: WireRecord, known: KnownEnds): Buffer {
+function rdataOf(message: Buffer, { type, dataStart: start, end }: WireRecord, known: NameCache): Buffer {
   const offset = nameOffsets.get(type)
   if (offset === undefined || end - start <= offset) return Buffer.from(message.subarray(start, end))
   return Buffer.concat([
@@ -24,10 +24,10 @@ function rdataOf(message: Buffer, { type, dataStart: start, end }: WireRecord, k
   ])
 }
 
-/** The next `count` records, and where they end. Throws a RangeError if they are broken. */
-export function readRecords(message: Buffer, start: number, count: number): { records: WholeRecord[]; end: number } {
-  const records: WholeRecord[] = []
-  const known: KnownEnds = new Map()
+/** Reads the next `count` records. Throws a RangeError if they are malformed. */
+export function readRecords(message: Buffer, start: number, count: number): { records: DecodedRecord[]; end: number } {
+  const records: DecodedRecord[] = []
+  const known: NameCache = new Map()
   let at = start
   for (let left = count; left > 0; left--) {
     const record = readRecord(message, at)

@@ -1,13 +1,13 @@
-// TSIG signatures (RFC 8945, hmac-sha256): parsed from untrusted messages, verified, and created.
+// TSIG signatures (RFC 8945, hmac-sha256): parses them from untrusted messages, verifies and creates them.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { headerOctets, maxPointers, typeNumbers } from './numbers.ts'
 import { skipName, wireName } from './wire-names.ts'
 
-/** The name is text, without a final dot. */
+/** The name is text, without a trailing dot. */
 export type TsigKey = { name: string; secret: Buffer }
 
 export type Tsig = {
-  /** Where the record begins; the octets before it are signed. */
+  /** The offset of the record; the octets before it are signed. */
   start: number
   /** Names are in the form of wireName. */
   keyName: string
@@ -22,7 +22,7 @@ export type Tsig = {
 
 export const tsigErrors = { NONE: 0, BADSIG: 16, BADKEY: 17, BADTIME: 18, BADTRUNC: 22 } as const
 
-/** Our own value, and the highest one accepted: a message can be replayed for this long. */
+/** The value we send and the maximum we accept: a message can be replayed for this long. */
 export const fudgeSeconds = 300
 
 const algorithm = wireName('hmac-sha256')
@@ -31,7 +31,7 @@ const classAny = 255
 const maxNameOctets = 255
 const nothing = Buffer.alloc(0)
 
-/** A name in lower case, or null. Pointers may only point backwards, so that there are no loops. */
+/** A name in lower case, or null. Pointers may only point backwards, which rules out loops. */
 function readName(message: Buffer, start: number): string | null {
   let name = ''
   for (let at = start, highest = start, pointers = 0; ; ) {
@@ -53,7 +53,7 @@ function readName(message: Buffer, start: number): string | null {
   }
 }
 
-/** Where the last record begins; 0 if there is none, -1 if the message cannot be read. */
+/** The offset of the last record; 0 if there is none, -1 if the message is malformed. */
 function lastRecord(message: Buffer): number {
   let at = headerOctets
   for (let left = message.readUInt16BE(4); left > 0; left--) {
@@ -72,7 +72,7 @@ function lastRecord(message: Buffer): number {
   return at === message.length ? last : -1
 }
 
-/** Null for a message without signature. Never throws. */
+/** Null for a message without a signature. Never throws. */
 export function readTsig(message: Buffer): Tsig | 'malformed' | null {
   if (message.length < headerOctets) return 'malformed'
   const start = lastRecord(message)
@@ -116,7 +116,7 @@ function u16(...numbers: number[]): Buffer {
   return Buffer.from(numbers.flatMap((number) => [number >> 8, number & 0xff]))
 }
 
-/** `prior` is the MAC of the request or of the previous message; later messages sign only their time fields. */
+/** `prior` is the MAC of the request or of the previous message; later messages only sign their time fields. */
 function macOf(
   key: TsigKey,
   message: Buffer,
@@ -144,7 +144,7 @@ function unsigned(message: Buffer, { start, originalId }: Tsig): Buffer {
   return octets
 }
 
-/** `prior` is the MAC of the request that an answer belongs to. */
+/** When verifying an answer, `prior` is the MAC of the request. */
 export type Check = { key: TsigKey; nowSeconds: number; prior?: Buffer | null }
 
 export type Verdict = (typeof tsigErrors)[keyof typeof tsigErrors] | 'malformed'
@@ -153,7 +153,7 @@ export type Verdict = (typeof tsigErrors)[keyof typeof tsigErrors] | 'malformed'
 export function verify(message: Buffer, tsig: Tsig, { key, nowSeconds, prior = null }: Check): Verdict {
   if (tsig.keyName !== wireName(key.name) || tsig.algorithm !== algorithm) return tsigErrors.BADKEY
   if (tsig.mac.length > macOctets) return 'malformed'
-  // An unsigned error has no MAC. A truncated one is never accepted, but only below half the length it is malformed.
+  // An unsigned error has no MAC. A truncated MAC is never accepted, but it is only malformed below half the length.
   if (tsig.mac.length !== 0 && tsig.mac.length < macOctets / 2) return 'malformed'
   const expected = macOf(key, unsigned(message, tsig), tsig, { prior })
   if (tsig.mac.length === 0 || !timingSafeEqual(expected.subarray(0, tsig.mac.length), tsig.mac)) {
@@ -198,19 +198,19 @@ export function createSigner(key: TsigKey, requestMac: Buffer | null, now: () =>
   }
 }
 
-/** Takes the messages of an answer one by one; `done` once the last one has come, which has to be signed as the first. */
-export type Verifier = { take(message: Buffer): boolean; done(): boolean }
+/** Verifies the messages of an answer one by one. `done` returns whether the last one was signed, as it must be. */
+export type Verifier = { verify(message: Buffer): boolean; done(): boolean }
 
 // RFC 8945, section 5.3.1.
 const maxUnsigned = 99
 
-/** Checks the messages of an answer to the request with this MAC. */
+/** Verifies the messages of an answer to the request with this MAC. */
 export function createVerifier(key: TsigKey, requestMac: Buffer, now: () => number): Verifier {
   let prior = requestMac
   let first = true
   let unsignedMessages: Buffer[] = []
   return {
-    take(message) {
+    verify(message) {
       const tsig = readTsig(message)
       if (tsig === 'malformed') return false
       if (tsig === null) {
@@ -231,7 +231,7 @@ export function createVerifier(key: TsigKey, requestMac: Buffer, now: () => numb
   }
 }
 
-/** A request that is signed, and what checks its answer; without a key, neither. */
+/** Signs a request, and returns a verifier for its answer. Without a key, the request stays unsigned. */
 export function signRequest(query: Buffer, key: TsigKey | null, now = () => Math.floor(Date.now() / 1000)) {
   if (!key) return { query, verifier: null }
   const signed = createSigner(key, null, now)(query)

@@ -7,8 +7,8 @@ export const lowerCase: Uint8Array = Uint8Array.from({ length: 256 }, (_, octet)
 )
 
 /**
- * A name as text to the form used as key everywhere here: its octets on the wire, in lower case, as a string. Octets that
- * are no part of a host name are `\\DDD` in the text, dots within a label too.
+ * Converts text to the form used as a key everywhere: the name's octets on the wire, in lower case, as a binary string. In
+ * the text, octets that don't belong in a host name are written as `\\DDD`, including dots within a label.
  */
 export function wireName(text: string): string {
   if (text === '.' || text === '') return '\0'
@@ -35,8 +35,8 @@ export function textName(wire: string): string {
 }
 
 /**
- * Where the name at `start` ends; -1 if it is invalid. A pointer ends a name and is not followed, so that there are no
- * loops; it must point backwards, because the next reader of the packet may follow it.
+ * The end of the name at `start`; -1 if it is invalid. A pointer ends a name and isn't followed, which rules out loops. It
+ * must point backwards, because the next reader of the packet may follow it.
  */
 export function skipName(message: Buffer, start: number): number {
   for (let at = start; at - start <= maxNameOctets; ) {
@@ -53,7 +53,7 @@ export function skipName(message: Buffer, start: number): number {
   return -1
 }
 
-/** Octets as text that can be stored and shown: what does not print, or is one of `special`, is escaped as `\\DDD`. */
+/** Octets as printable text: nonprintable ones and those in `special` are escaped as `\\DDD`. */
 export function printable(octets: Buffer, special: string): string {
   let text = ''
   for (const octet of octets) {
@@ -64,18 +64,18 @@ export function printable(octets: Buffer, special: string): string {
   return text
 }
 
-/** `name` is text in lower case without the last dot, and empty for the root; `wire` is in the form of `wireName`. */
-export type ReadName = { name: string; wire: string }
+/** `name` is lower case without a trailing dot, and empty for the root; `wire` is in the form of `wireName`. */
+export type DecodedName = { name: string; wire: string }
 
-/** The ends of names that were read from a message, by where they begin: compressed names have most of them in common. */
-export type KnownEnds = Map<number, ReadName>
+/** Names already read from a message, by their offsets, because compressed names share most of their labels. */
+export type NameCache = Map<number, DecodedName>
 
-const root: ReadName = { name: '', wire: '\0' }
+const root: DecodedName = { name: '', wire: '\0' }
 
-/** The name at `start` with its pointers followed. Names of one message that share `known` take the time of its octets. */
-export function readName(message: Buffer, start: number, known: KnownEnds = new Map()): ReadName & { end: number } {
+/** Reads the name at `start` and follows pointers. Names of one message that share `known` take linear time. */
+export function readName(message: Buffer, start: number, known: NameCache = new Map()): DecodedName & { end: number } {
   const labels: number[] = []
-  let read: ReadName | undefined
+  let read: DecodedName | undefined
   let at = start
   let end = -1
   let runStart = start
@@ -83,7 +83,7 @@ export function readName(message: Buffer, start: number, known: KnownEnds = new 
     const length = message.readUInt8(at)
     if (length >= 0xc0) {
       const target = message.readUInt16BE(at) & 0x3fff
-      // Every pointer must point further back than the last, so that there are no loops.
+      // Every pointer must point further back than the last, which rules out loops.
       if (target >= runStart) throw new RangeError('a pointer leads forwards')
       if (++pointers > maxPointers) throw new RangeError('a name has too many pointers')
       if (end < 0) end = at + 2
@@ -103,7 +103,7 @@ export function readName(message: Buffer, start: number, known: KnownEnds = new 
   return { ...read, end: end < 0 ? at : end }
 }
 
-function withLabel(message: Buffer, at: number, { name, wire }: ReadName): ReadName {
+function withLabel(message: Buffer, at: number, { name, wire }: DecodedName): DecodedName {
   const end = at + 1 + message[at]!
   if (end - at + wire.length > maxNameOctets || end > message.length) throw new RangeError('a name is too long')
   const label = printable(message.subarray(at + 1, end), '. \\').toLowerCase()

@@ -1,4 +1,4 @@
-// LOC values (RFC 1876): a place on the earth, its size, and how well it is known.
+// LOC values (RFC 1876): a place on the earth, its size, and the precision.
 import type { Field } from '../fields.ts'
 import { type Parsed, parsed, refused, shown } from '../parsed.ts'
 import { plainTexts, wholeNumber } from './rdata-fields.ts'
@@ -7,7 +7,7 @@ import type { WireReader } from './wire-reader.ts'
 const equator = 2 ** 31
 const minAltitude = 10_000_000
 const thousandthsPerDegree = 3_600_000
-// Size, horizontal and vertical precision where they are left out: 1 m, 10 km and 10 m.
+// Size, horizontal and vertical precision if omitted: 1 m, 10 km and 10 m.
 const defaultPrecisions = [0x12, 0x16, 0x13]
 
 // Thousandths of a second from the equator or the prime meridian, and how many fields they took.
@@ -35,7 +35,7 @@ function readCentimetres(text: string): number | null {
   return sign ? -centimetres : centimetres
 }
 
-// One digit and a power of ten in an octet; what is more exact is cut off.
+// One digit and a power of ten in an octet; further digits are cut off.
 function precisionOctet(text: string): number | null {
   const centimetres = readCentimetres(text)
   if (centimetres === null || centimetres < 0 || text.startsWith('-') || centimetres > 9_000_000_000) return null
@@ -67,7 +67,7 @@ export function locText(wire: WireReader): string {
     .join(' ')
 }
 
-// The octets on the wire; of a canonical value they are what it was made from.
+// The octets on the wire. A canonical value converts back to exactly the same text.
 export function locOctets(fields: Field[]): Parsed<Buffer> {
   const texts = plainTexts(fields, 5, 12)
   if (!texts.ok) return texts

@@ -1,4 +1,4 @@
-// The substitution of a NAPTR record (RFC 3402): secondaries check it, and refuse a whole zone for a malformed one.
+// The substitution in a NAPTR record (RFC 3402): secondaries check it, and refuse a whole zone if one is malformed.
 import { splitFields } from '../fields.ts'
 import { octetsOf } from '../octets.ts'
 
@@ -25,7 +25,7 @@ export function naptrProblem(texts: string[]): string | null {
     : null
 }
 
-// An escaped delimiter does not end a part.
+// An escaped delimiter doesn't end a part.
 function partsBetween(text: string, delimiter: string): string[] | null {
   const parts = ['']
   for (let at = 0; at < text.length; at++) {
@@ -45,7 +45,7 @@ const branches = `${piece}+(?:\\|${piece}+)*`
 const innermost = new RegExp(`\\(${branches}\\)`)
 const whole = new RegExp(`^${branches}$`)
 
-// How many groups an extended regular expression has; null for what is none to POSIX, or to all who read it.
+// The number of groups in an extended regular expression; null if POSIX or some implementations wouldn't accept it.
 function groupsIn(expression: string): number | null {
   let rest = expression.replace(/\\\D|\[\^?(?:\[:(?:alpha|digit|alnum|upper|lower):\]|[^\][^])+\]/g, 'x')
   let groups = 0

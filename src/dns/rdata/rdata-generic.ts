@@ -1,4 +1,4 @@
-// Generic rdata (RFC 3597, \\# length digits): of types without a name here as it is, of others as presentation format.
+// Generic rdata (RFC 3597, \\# length digits): kept for types that we don't name, converted to text for all others.
 import type { Field } from '../fields.ts'
 import { hexOctets, quotedOctets } from '../octets.ts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
@@ -60,7 +60,7 @@ function readOctets(fields: Field[]): Parsed<Buffer> {
   return parsed(Buffer.from(hex, 'hex'))
 }
 
-// Presentation format that is not canonical yet: it must still be read as a value of its type.
+// Converts generic rdata to text that isn't canonical yet and must still be read as a value of its type.
 export function genericPresentation(type: RecordType, fields: Field[]): Parsed<string> {
   const octets = readOctets(fields)
   if (!octets.ok) return octets
@@ -74,7 +74,7 @@ export function genericPresentation(type: RecordType, fields: Field[]): Parsed<s
   return parsed(text)
 }
 
-// Of a type that has neither a name nor a layout here, any octets.
+// Accepts any octets, for types without a name or layout here.
 export function readOpaque(type: NumberedType, fields: Field[]): Parsed<string> {
   if (!isGeneric(fields)) return refused(`A value of type ${type} must be generic rdata.`)
   const octets = readOctets(fields)

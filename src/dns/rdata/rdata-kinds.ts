@@ -1,4 +1,4 @@
-// Kinds of fields that rdata is made of: how each is read from text, and how it goes over the wire and back.
+// The kinds of fields in rdata: how to read each from text, and how to convert it to wire format and back.
 import type { Field } from '../fields.ts'
 import { octetsOf, quotedOctets } from '../octets.ts'
 import { wireName } from '../packet/wire-names.ts'
@@ -8,7 +8,7 @@ import { hexData, type NumberField, numbersOf, type ResolveTarget } from './rdat
 import type { WireReader } from './wire-reader.ts'
 
 export type Kind = {
-  // Takes all fields that are left instead of one: data that tools show in groups.
+  // Takes all remaining fields instead of one, for data that tools show in groups.
   rest?: true
   read(fields: Field[], resolve: ResolveTarget): Parsed<string>
   // From a field of the canonical text, without its quotes.
@@ -27,8 +27,8 @@ function octets(raw: string): Buffer {
   return found.ok ? found.value : Buffer.alloc(0)
 }
 
-export function number(size: 1 | 2, field: Omit<NumberField, 'highest'>): Kind {
-  const expected = [{ ...field, highest: size === 1 ? 255 : 65_535 }]
+export function number(size: 1 | 2, field: Omit<NumberField, 'max'>): Kind {
+  const expected = [{ ...field, max: size === 1 ? 255 : 65_535 }]
   return {
     read(fields) {
       const text = plain(fields)
@@ -45,7 +45,7 @@ export function number(size: 1 | 2, field: Omit<NumberField, 'highest'>): Kind {
 }
 
 export function address(
-  called: string,
+  label: string,
   size: number,
   read: (text: string) => Buffer | null,
   write: (octets: Buffer) => string,
@@ -55,7 +55,7 @@ export function address(
       const text = plain(fields)
       if (!text.ok) return text
       const found = read(text.value)
-      return found ? parsed(write(found)) : refused(`${shown(text.value)} is not an ${called} address.`)
+      return found ? parsed(write(found)) : refused(`${shown(text.value)} is not an ${label} address.`)
     },
     toWire: (raw) => read(raw) ?? Buffer.alloc(0),
     fromWire(wire) {
@@ -98,13 +98,13 @@ export const text: Kind = {
   fromWire: (wire) => quotedOctets(wire.take(wire.number(1))),
 }
 
-// Text that fills the rest of the rdata, without a length of its own.
-export function lastText(called: string, least: 0 | 1): Kind {
+// Text that fills the rest of the rdata, without its own length.
+export function lastText(label: string, min: 0 | 1): Kind {
   return {
     read([field]) {
       const found = octetsOf(field?.raw ?? '')
       if (!found.ok) return found
-      return found.value.length < least ? refused(`The ${called} is empty.`) : parsed(quotedOctets(found.value))
+      return found.value.length < min ? refused(`The ${label} is empty.`) : parsed(quotedOctets(found.value))
     },
     toWire: octets,
     fromWire: (wire) => quotedOctets(wire.rest()),
@@ -123,19 +123,19 @@ export const caaTag: Kind = {
   fromWire: (wire) => wire.take(wire.number(1)).toString('latin1'),
 }
 
-export function hex(called: string): Kind {
+export function hex(label: string): Kind {
   return {
     rest: true,
     read(fields) {
       const digits = plain(fields)
-      return digits.ok ? hexData(digits.value, called, undefined, maxRdataOctets) : digits
+      return digits.ok ? hexData(digits.value, label, undefined, maxRdataOctets) : digits
     },
     toWire: (raw) => Buffer.from(raw, 'hex'),
     fromWire: (wire) => wire.rest().toString('hex'),
   }
 }
 
-export function base64(called: string): Kind {
+export function base64(label: string): Kind {
   return {
     rest: true,
     read(fields) {
@@ -144,7 +144,7 @@ export function base64(called: string): Kind {
       const data = Buffer.from(found.value, 'base64')
       // The decoder skips invalid characters, so encoding again shows whether any were skipped.
       if (data.length > 0 && data.toString('base64') === found.value) return found
-      return refused(`The ${called} ${shown(found.value)} is not valid base64.`)
+      return refused(`The ${label} ${shown(found.value)} is not valid base64.`)
     },
     toWire: (raw) => Buffer.from(raw, 'base64'),
     fromWire: (wire) => wire.rest().toString('base64'),

@@ -1,4 +1,4 @@
-// The rdata of each type as a sequence of fields. Reading, canonical text and both ways over the wire follow from it.
+// The rdata of each type as a sequence of fields. Parsing, canonical text and wire format in both directions follow from it.
 import { ipv4Octets, ipv4Text, ipv6Octets, ipv6Text } from '../addresses.ts'
 import { type Field, splitFields } from '../fields.ts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
@@ -10,7 +10,7 @@ import type { WireReader } from './wire-reader.ts'
 
 export type Layout = {
   kinds: readonly Kind[]
-  // What is wrong with fields that are right one by one.
+  // What is wrong with a combination of valid fields.
   check?(texts: string[]): string | null
   // The last field is a name that packets may compress: only in the types of RFC 1035 (RFC 3597, section 4).
   compressed?: true
@@ -47,13 +47,13 @@ const certificateTypes: ReadonlyMap<string, number> = new Map([
   ['OID', 254],
 ])
 
-// Data whose length follows from the number of its type, which is in another field.
-function sized(called: string, typeAt: number, lengths: Readonly<Record<string, number>>): Layout['check'] {
+// Checks the length of data against a type number in another field.
+function sized(label: string, typeAt: number, lengths: Readonly<Record<string, number>>): Layout['check'] {
   return (texts) => {
     const wanted = lengths[texts[typeAt] ?? '']
     const digits = texts.at(-1)?.length ?? 0
     if (wanted === undefined || digits === wanted * 2) return null
-    return `The ${called} has ${digits} hexadecimal digits; its type needs ${wanted * 2}.`
+    return `The ${label} has ${digits} hexadecimal digits; its type needs ${wanted * 2}.`
   }
 }
 
@@ -67,25 +67,25 @@ function orDeletion(deletion: string, algorithmAt: number, check?: Layout['check
   }
 }
 
-const algorithm = number(1, { called: 'algorithm', names: algorithms })
-const digest = [number(2, { called: 'key tag' }), algorithm, number(1, { called: 'digest type' }), hex('digest')]
+const algorithm = number(1, { label: 'algorithm', names: algorithms })
+const digest = [number(2, { label: 'key tag' }), algorithm, number(1, { label: 'digest type' }), hex('digest')]
 const digestSizes = sized('digest', 2, { 1: 20, 2: 32, 3: 32, 4: 48 })
 
-// 255 is the value that RFC 7218 keeps for private use in all three.
+// RFC 7218 reserves 255 for private use in all three.
 const association: Layout = {
   kinds: [
-    number(1, { called: 'usage', among: [0, 1, 2, 3, 255] }),
-    number(1, { called: 'selector', among: [0, 1, 255] }),
-    number(1, { called: 'matching type', among: [0, 1, 2, 255] }),
+    number(1, { label: 'usage', allowed: [0, 1, 2, 3, 255] }),
+    number(1, { label: 'selector', allowed: [0, 1, 255] }),
+    number(1, { label: 'matching type', allowed: [0, 1, 2, 255] }),
     hex('certificate data'),
   ],
   check: sized('certificate data', 2, { 1: 32, 2: 64 }),
 }
 
-const preference = number(2, { called: 'preference' })
-const priority = number(2, { called: 'priority' })
-const weight = number(2, { called: 'weight' })
-// Secondaries check keys of other algorithms, and would refuse the whole zone for a malformed one.
+const preference = number(2, { label: 'preference' })
+const priority = number(2, { label: 'priority' })
+const weight = number(2, { label: 'weight' })
+// Secondaries check keys of other algorithms, and would refuse the whole zone if one is malformed.
 const keyAlgorithms = [0, 3, 5, 6, 7, 8, 10, 12, 13, 14, 15, 16]
 
 export type LaidOut = Exclude<NamedType, 'HTTPS' | 'LOC' | 'SVCB' | 'TXT'>
@@ -94,12 +94,12 @@ export const layouts: Readonly<Record<LaidOut, Layout>> = {
   A: { kinds: [address('IPv4', 4, ipv4Octets, ipv4Text)] },
   AAAA: { kinds: [address('IPv6', 16, ipv6Octets, ipv6Text)] },
   ALIAS: { kinds: [host] },
-  CAA: { kinds: [number(1, { called: 'flags field' }), caaTag, lastText('value', 0)] },
+  CAA: { kinds: [number(1, { label: 'flags field' }), caaTag, lastText('value', 0)] },
   CDNSKEY: {
     kinds: [
-      number(2, { called: 'flags field' }),
-      number(1, { called: 'protocol', among: [3] }),
-      number(1, { called: 'algorithm', names: algorithms, among: keyAlgorithms }),
+      number(2, { label: 'flags field' }),
+      number(1, { label: 'protocol', allowed: [3] }),
+      number(1, { label: 'algorithm', names: algorithms, allowed: keyAlgorithms }),
       base64('key'),
     ],
     check: orDeletion('0 3 0 AA==', 2),
@@ -107,8 +107,8 @@ export const layouts: Readonly<Record<LaidOut, Layout>> = {
   CDS: { kinds: digest, check: orDeletion('0 0 0 00', 1, digestSizes) },
   CERT: {
     kinds: [
-      number(2, { called: 'certificate type', names: certificateTypes }),
-      number(2, { called: 'key tag' }),
+      number(2, { label: 'certificate type', names: certificateTypes }),
+      number(2, { label: 'key tag' }),
       algorithm,
       base64('certificate'),
     ],
@@ -126,26 +126,26 @@ export const layouts: Readonly<Record<LaidOut, Layout>> = {
     compressed: true,
   },
   NAPTR: {
-    kinds: [number(2, { called: 'order' }), preference, text, text, text, hostOrRoot],
+    kinds: [number(2, { label: 'order' }), preference, text, text, text, hostOrRoot],
     check: naptrProblem,
   },
   NS: { kinds: [host], compressed: true },
   OPENPGPKEY: { kinds: [base64('key')] },
   PTR: { kinds: [host], compressed: true },
   SMIMEA: association,
-  SRV: { kinds: [priority, weight, number(2, { called: 'port' }), hostOrRoot] },
+  SRV: { kinds: [priority, weight, number(2, { label: 'port' }), hostOrRoot] },
   SSHFP: {
-    kinds: [number(1, { called: 'algorithm' }), number(1, { called: 'fingerprint type' }), hex('fingerprint')],
+    kinds: [number(1, { label: 'algorithm' }), number(1, { label: 'fingerprint type' }), hex('fingerprint')],
     check: sized('fingerprint', 1, { 1: 20, 2: 32 }),
   },
   TLSA: association,
   URI: { kinds: [priority, weight, lastText('target', 1)] },
 }
 
-// Types that are stored as TYPEnnn. Secondaries know them, and would refuse a zone in which one is malformed.
+// Types that are stored as TYPEnnn. Secondaries know them, and would refuse a zone if one is malformed.
 export const otherLayouts: ReadonlyMap<number, Layout> = new Map<number, Layout>([
   [17, { kinds: [hostOrRoot, hostOrRoot] }],
-  [18, { kinds: [number(2, { called: 'subtype' }), host] }],
+  [18, { kinds: [number(2, { label: 'subtype' }), host] }],
   [21, { kinds: [preference, host] }],
   [36, { kinds: [preference, host] }],
   [49, { kinds: [base64('identifier')] }],
@@ -172,14 +172,14 @@ export function readLaidOut(layout: Layout, fields: Field[], resolve: ResolveTar
   return size > maxRdataOctets ? refused(`The value is longer than ${maxRdataOctets} octets.`) : parsed(value)
 }
 
-// The fields of a canonical value, each as it goes over the wire.
+// The fields of a canonical value, each in wire format.
 export function partsOnWire({ kinds }: Layout, value: string): Buffer[] {
   const fields = value.includes('"') ? splitFields(value) : null
   const raws = fields?.ok ? fields.value.map(({ raw }) => raw) : value.split(' ')
   return kinds.map((kind, index) => kind.toWire(raws[index] ?? ''))
 }
 
-// Not canonical: escapes, and what a reader of text refuses, are left as they are.
+// Not canonical: escapes, and values that the parser of text would refuse, stay as they are.
 export function textFromWire({ kinds }: Layout, wire: WireReader): string {
   return kinds.map((kind) => kind.fromWire(wire)).join(' ')
 }

@@ -10,15 +10,15 @@ import { svcbParams } from './svcb.ts'
 import { txtStrings } from './txt.ts'
 
 /**
- * `head`, then `names`, then `tail`. Only the types of RFC 1035 have separate names, because only those may be
- * compressed (RFC 3597, section 4); a name in SRV or SVCB data is part of the octets.
+ * `head`, then `names`, then `tail`. Only the types of RFC 1035 have separate names, because only those may be compressed
+ * (RFC 3597, section 4). In other types, such as SRV or SVCB, names are part of the octets.
  */
 export type Rdata = { head: Buffer; names: readonly string[]; tail: Buffer }
 
 const none = Buffer.alloc(0)
 
 function octets(...parts: (Buffer | string)[]): Rdata {
-  // A slice of Node's buffer pool would keep the whole pool in memory as long as the zone.
+  // A slice of Node's buffer pool would keep the whole pool in memory for as long as the zone.
   const whole = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)))
   const head = Buffer.allocUnsafeSlow(whole.length)
   whole.copy(head)
@@ -78,7 +78,7 @@ export function soaRdata(soa: {
   return { head: none, names: [wireName(soa.mname), wireName(soa.rname)], tail }
 }
 
-/** Null if the value is not canonical; values from the API always are. */
+/** Null if the value isn't canonical; values from the API always are. */
 export function rdataOf(type: string, value: string): Rdata | null {
   if (!isRecordType(type) || type === 'ALIAS') return null
   const writer = writers[type as NamedType]
@@ -90,6 +90,6 @@ export function rdataOf(type: string, value: string): Rdata | null {
     return { head, names: [wireName(value.slice(value.lastIndexOf(' ') + 1))], tail: none }
   }
   const parts = partsOnWire(layout, value)
-  // The value of a CAA record may be empty, but nothing else on the wire is.
+  // A CAA record may have an empty value; all other parts have octets.
   return type === 'CAA' || parts.every((part) => part.length > 0) ? octets(...parts) : null
 }

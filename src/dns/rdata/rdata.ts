@@ -1,4 +1,4 @@
-// Record values: presentation format of any type to the one canonical text that is stored and compared.
+// Record values: converts presentation format of any type to the canonical text that is stored and compared.
 import { type Field, splitFields } from '../fields.ts'
 import { hostTarget } from '../names.ts'
 import { type Parsed, parsed, refused, shown, unreadableText } from '../parsed.ts'
@@ -12,7 +12,7 @@ import { parseSvcb } from './svcb.ts'
 import { parseTxtFields, parseTxtValue } from './txt.ts'
 import { WireReader } from './wire-reader.ts'
 
-// The longest canonical value, 4,096 octets all written as \DDD, with room for quotes and blanks.
+// The longest canonical value, 4,096 octets all written as \DDD, with room for quotes and spaces.
 const maxValueCharacters = 20_000
 
 const readers: Partial<Readonly<Record<NamedType, RdataReader>>> = {
@@ -45,25 +45,25 @@ function readFields(type: RecordType, fields: Field[], resolve: ResolveTarget): 
   return reader ? reader(fields, resolve) : readLaidOut(layouts[type as LaidOut], fields, resolve)
 }
 
-// Whether generic rdata of the type must be looked into: it is stored in another form, or has a form that must be right.
+// Whether generic rdata of the type must be decoded: we store the type in another form, or must check its format.
 function isKnown(type: RecordType): boolean {
   return isNamedType(type) || otherLayouts.has(Number(type.slice(4)))
 }
 
-// From the fields of a zone file, where targets follow $ORIGIN and unquoted text is split at blanks.
+// For fields of a zone file, where targets follow $ORIGIN and unquoted text is split at whitespace.
 export function parseRdataFields(type: RecordType, fields: Field[], resolve: ResolveTarget): Parsed<string> {
   if (!isGeneric(fields) || !isKnown(type)) return explained(type, readFields(type, fields, resolve))
   const text = genericPresentation(type, fields)
   const presented = text.ok ? splitFields(text.value) : text
   if (!presented.ok) return explained(type, presented)
-  // Names on the wire are absolute, and no zone matters for those.
+  // Names on the wire are absolute, so the zone doesn't matter.
   return explained(
     type,
     readFields(type, presented.value, (raw) => hostTarget(raw, '.')),
   )
 }
 
-// From a value of the API, where targets are absolute and unquoted text is one string.
+// For values from the API, where targets are absolute and unquoted text is one string.
 export function parseRdata(type: RecordType, value: string, zone: string): Parsed<string> {
   if (!isRecordType(type)) {
     return refused(typeRefusal(type) ?? `The record type ${shown(String(type))} is not supported.`)
@@ -82,8 +82,8 @@ export function parseRdata(type: RecordType, value: string, zone: string): Parse
   return parseRdataFields(type, fields.value, (raw) => hostTarget(raw, zone))
 }
 
-// Not /[ \t]+$/, which takes quadratic time on a long run of blanks before another character. A blank that a
-// backslash escapes belongs to the value.
+// Not /[ \t]+$/, which takes quadratic time on a long run of whitespace before another character. An escaped space at the
+// end belongs to the value.
 function withoutLastBlanks(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === ' ' || text[end - 1] === '\t')) end--

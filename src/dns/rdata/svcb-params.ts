@@ -1,4 +1,4 @@
-// SvcParams of SVCB and HTTPS records (RFC 9460): each parameter from text to wire octets and back.
+// SvcParams of SVCB and HTTPS records (RFC 9460): converts each parameter from text to wire format and back.
 import { ipv4Octets, ipv4Text, ipv6Octets, ipv6Text } from '../addresses.ts'
 import { quotedOctets } from '../octets.ts'
 import { type Parsed, parsed, refused, shown } from '../parsed.ts'
@@ -6,16 +6,16 @@ import { wholeNumber } from './rdata-fields.ts'
 
 type ParamKind = {
   name: string
-  // From the octets of the text value, escapes of presentation format already undone.
+  // Takes the octets of the text, with the escapes of presentation format already decoded.
   toWire: (text: Buffer) => Parsed<Buffer>
-  // From wire octets, which also come straight from keyNNNNN= and so must be checked; null is a key without a value.
+  // Takes wire octets, which keyNNNNN= may have set directly, so they must be checked. Null is a key without a value.
   toText: (wire: Buffer) => Parsed<string | null>
 }
 
 const comma = 0x2c
 const backslash = 0x5c
 
-// A second layer of escapes inside the value (RFC 9460, appendix A.1), so that an item may contain a comma.
+// A second layer of escapes inside the value (RFC 9460, appendix A.1) lets an item contain a comma.
 function listItems(text: Buffer): Parsed<Buffer[]> {
   const items: number[][] = [[]]
   for (let at = 0; at < text.length; at++) {
@@ -117,7 +117,7 @@ function mandatoryToWire(text: Buffer): Parsed<Buffer> {
   return parsed(wire)
 }
 
-// The numbers of two octets each in a value.
+// The two-octet numbers in a value.
 export function numbersIn(wire: Buffer): number[] {
   return Array.from({ length: Math.floor(wire.length / 2) }, (_, index) => wire.readUInt16BE(index * 2))
 }
@@ -198,7 +198,7 @@ const kinds: ReadonlyMap<number, ParamKind> = new Map<number, ParamKind>([
   ],
   [9, { name: 'tls-supported-groups', toWire: groupsToWire, toText: groupsToText }],
 ])
-// Keys above have names that programs of today may not know.
+// Many programs don't know the names of higher keys yet.
 const maxOldKey = 7
 
 const keysByName: ReadonlyMap<string, number> = new Map([...kinds].map(([key, kind]) => [kind.name, key]))
@@ -218,7 +218,7 @@ export function paramName(key: number): string {
 
 export function paramToWire(name: string, key: number, text: Buffer): Parsed<Buffer> {
   const kind = kinds.get(key)
-  // The keyNNNNN form carries wire octets, also where the key has a name (RFC 9460, section 2.1).
+  // The keyNNNNN form contains wire octets, even if the key has a name (RFC 9460, section 2.1).
   return kind && kind.name === name.toLowerCase() ? kind.toWire(text) : parsed(text)
 }
 
@@ -226,7 +226,7 @@ function genericParam(key: number, wire: Buffer): string {
   return wire.length === 0 ? `key${key}` : `key${key}=${quotedOctets(wire)}`
 }
 
-// A parameter as every program reads it.
+// A parameter in the form that every program can read.
 export function portableParam(key: number, wire: Buffer): string {
   const text = key > maxOldKey ? null : paramToText(key, wire)
   return text?.ok ? text.value : genericParam(key, wire)

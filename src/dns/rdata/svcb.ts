@@ -1,4 +1,4 @@
-// SVCB and HTTPS values (RFC 9460): priority, target and parameters in the order of their keys.
+// SVCB and HTTPS values (RFC 9460): priority, target, and parameters sorted by key.
 import { type Field, splitFields } from '../fields.ts'
 import { octetsOf } from '../octets.ts'
 import { type Parsed, parsed, refused, shown } from '../parsed.ts'
@@ -10,7 +10,7 @@ export type SvcbParam = { key: number; wire: Buffer }
 
 type ParamText = { name: string; raw: string }
 
-// A quoted value is a field of its own that touches the key= before it.
+// A quoted value is a separate field that directly follows its key=.
 function paramTexts(fields: Field[]): Parsed<ParamText[]> {
   const texts: ParamText[] = []
   for (let at = 0; at < fields.length; at++) {
@@ -64,7 +64,7 @@ function inconsistency(params: SvcbParam[]): string | null {
 export const parseSvcb: RdataReader = (fields, resolve) => {
   const texts = plainTexts(fields.slice(0, 2), 2, 2)
   if (!texts.ok) return texts
-  const priority = numbersOf(texts.value, [{ called: 'priority', highest: 65_535 }])
+  const priority = numbersOf(texts.value, [{ label: 'priority', max: 65_535 }])
   if (!priority.ok) return priority
   const target = resolve(texts.value[1] ?? '')
   if (!target.ok) return target
@@ -87,7 +87,7 @@ export const parseSvcb: RdataReader = (fields, resolve) => {
   return parsed(canonical.join(' '))
 }
 
-// The parameters of a canonical value, as they go over the wire.
+// The parameters of a canonical value, in wire format.
 export function svcbParams(value: string): SvcbParam[] {
   const fields = splitFields(value)
   if (!fields.ok) return []
@@ -95,7 +95,7 @@ export function svcbParams(value: string): SvcbParam[] {
   return params.ok ? params.value : []
 }
 
-// The value as every program reads it, with a target that ends in a dot.
+// The value in the form that every program can read, with a trailing dot after the target.
 export function portableSvcb(value: string): string {
   const [priority = '', target = ''] = value.split(' ', 2)
   const params = svcbParams(value).map(({ key, wire }) => portableParam(key, wire))

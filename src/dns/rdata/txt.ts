@@ -1,4 +1,4 @@
-// TXT values: raw text or quoted strings in, quoted character-strings of at most 255 octets out.
+// TXT values: accepts raw text or quoted strings, and returns quoted character-strings of at most 255 octets.
 import { type Field, splitFields } from '../fields.ts'
 import { octetsOf, quotedOctets } from '../octets.ts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
@@ -24,7 +24,7 @@ function canonicalTxt(texts: Buffer[]): Parsed<string> {
   return parsed(strings.map(quotedOctets).join(' '))
 }
 
-// In a zone file every field is a string of its own, quoted or not.
+// In a zone file, every field is a separate string, quoted or not.
 export function parseTxtFields(fields: Field[]): Parsed<string> {
   if (fields.length === 0) return refused('A TXT record needs text. Write "" for an empty string.')
   const texts: Buffer[] = []
@@ -36,11 +36,11 @@ export function parseTxtFields(fields: Field[]): Parsed<string> {
   return canonicalTxt(texts)
 }
 
-// In the API a value without quotes is one text, blanks included: nobody who sends "v=spf1 -all" means two strings.
+// In the API, an unquoted value is one text, including spaces: nobody who sends "v=spf1 -all" means two strings.
 export function parseTxtValue(value: string): Parsed<string> {
   if (!value.startsWith('"')) {
     if (value === '') return refused('A TXT record needs text. Write "" for an empty string.')
-    // Taken literally, a pasted "v=DKIM1\; k=rsa" would be published with its backslash and fail in silence.
+    // Taken literally, a pasted "v=DKIM1\; k=rsa" would be published with its backslash and fail silently.
     if (/\\(?:[;"\\]|\d{3})/.test(value)) {
       return refused('The text has backslash escapes but no quotes. Put it in quotes, for example "a\\\\b" for a\\b.')
     }
@@ -54,7 +54,7 @@ export function parseTxtValue(value: string): Parsed<string> {
   return parseTxtFields(fields.value)
 }
 
-// The character-strings of a canonical value, as they go over the wire.
+// The character-strings of a canonical value, in wire format.
 export function txtStrings(value: string): Buffer[] {
   const fields = splitFields(value)
   if (!fields.ok) return []

@@ -1,4 +1,4 @@
-// Reads rdata on the wire field by field; what does not fit is noticed at the end, by `failed`.
+// Reads rdata in wire format field by field. Errors don't throw; they set `failed`, which is checked at the end.
 
 export class WireReader {
   at = 0
@@ -34,9 +34,9 @@ export class WireReader {
     while (!this.failed) {
       const length = this.number(1)
       if (length === 0) break
-      // Compression pointers have no place in generic rdata.
+      // Compression pointers are invalid in generic rdata.
       if (length > 63) this.failed = true
-      // Every octet escaped: the reader of names decides which are allowed, and a dot inside a label stays one.
+      // Escapes every octet. The parser of names decides which are allowed, and a dot inside a label stays one.
       for (const octet of this.take(length)) text += `\\${octet.toString().padStart(3, '0')}`
       text += '.'
     }

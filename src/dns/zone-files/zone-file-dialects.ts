@@ -1,4 +1,4 @@
-// Zone files as other services export them: which one wrote a file, and what in its lines means something else there.
+// Dialects of zone files exported by other services: recognizes them, and repairs lines that mean something else there.
 import type { Field } from '../fields.ts'
 import { ttlLimits } from '../record-types.ts'
 import { ownHeader } from './zone-file-entries.ts'
@@ -6,12 +6,12 @@ import { ownHeader } from './zone-file-entries.ts'
 export const dialects = ['bind', 'cloudflare', 'godaddy', 'route53'] as const
 export type Dialect = (typeof dialects)[number]
 
-// What tells who wrote a file is at its beginning.
-const lookedAt = 8_192
+// The signs of a dialect are at the beginning of a file.
+const sniffedCharacters = 8_192
 
 export function dialectOf(text: string): Dialect | null {
   if (text.startsWith(ownHeader)) return null
-  const head = text.slice(0, lookedAt)
+  const head = text.slice(0, sniffedCharacters)
   if (/^;; ?Domain:/m.test(head) || head.includes('cf_tags=')) return 'cloudflare'
   if (/^; Exported \(y-m-d/m.test(head)) return 'godaddy'
   if (/^\\052[.\s]|\sAWS\s+ALIAS\s/m.test(head) || /\.awsdns-\d\d\./.test(head)) return 'route53'
@@ -19,7 +19,7 @@ export function dialectOf(text: string): Dialect | null {
   return null
 }
 
-// What a line says before it is read as a record. A repair changes it and tells so in `notes`.
+// A line before it is read as a record. A repair changes it and explains that in `notes`.
 export type Line = {
   ttl: number | null
   class: string
@@ -35,7 +35,7 @@ function plainField(raw: string): Field {
   return { raw, quoted: false, adjacent: false }
 }
 
-// Types whose last fields are names, and where the first of these is.
+// Types whose last fields are names, and the index of the first of these.
 const targets: Readonly<Record<string, number>> = { CNAME: 0, NS: 0, PTR: 0, MX: 1, SRV: 3, ALIAS: 0 }
 
 const endsInDot = (name: string) => name.endsWith('.')
@@ -74,13 +74,13 @@ export function repair(line: Line, { dialect, isApex }: { dialect: Dialect | nul
   return line
 }
 
-// The owner as the service that wrote the file means it; null if it means what it says.
+// The owner that the exporting service meant; null if it means what it says.
 export function repairedOwner(
   raw: string,
   dialect: Dialect | null,
   zone: string,
 ): { raw: string; note: string } | null {
-  // Octal: in decimal, as everybody else writes, it would be a digit that needs no escape.
+  // \052 is octal. In decimal, as everyone else writes escapes, it would be a digit, which needs no escape.
   if (/^\\052(?:\.|$)/.test(raw))
     return { raw: `*${raw.slice(4)}`, note: 'Route 53 writes * as \\052; it is imported as *.' }
   if (dialect !== 'cloudflare' && dialect !== 'godaddy') return null
@@ -89,7 +89,7 @@ export function repairedOwner(
   return { raw: `${raw}.`, note: `The trailing dot of ${raw} is missing; it is read as a full name.` }
 }
 
-// A value that stands for no address: what GoDaddy writes for a domain that points at its own pages.
+// A value that isn't an address: GoDaddy writes it for a domain that points to its own pages.
 export function isPlaceholder(line: Line, dialect: Dialect | null): boolean {
   return (
     dialect === 'godaddy' && /^A$/i.test(line.type) && /^(?:parked|websitebuilder)$/i.test(line.rdata[0]?.raw ?? '')

@@ -1,28 +1,28 @@
-// Zone files (RFC 1035) as entries: lines joined over parentheses, cut into fields, comments set apart.
+// Splits zone files (RFC 1035) into entries: joins lines within parentheses, splits fields, separates comments.
 import { type Field, readField } from '../fields.ts'
 import { unreadableText } from '../parsed.ts'
 
 export type ZoneEntry = {
   line: number
   lastLine: number
-  // As much of the source as a report can show.
+  // As much of the source as a report shows.
   text: string
   fields: Field[]
-  // The line begins with a blank, so it is about the name of the entry before.
+  // The line starts with whitespace, so it belongs to the previous entry's name.
   inheritsOwner: boolean
   comment: string
-  // Written by the exporter for a record type that exists only here, and a comment to every other program.
+  // Written by our exporter for a record type that only exists here. Other programs treat it as a comment.
   ours: boolean
   problem: { line: number; detail: string } | null
 }
 
 // Two characters that are unlikely at the start of a comment, then a name.
 export const ownLinePrefix = ';@berth '
-// How an exported file begins.
+// The start of every file that we export.
 export const ownHeader = '; Zone '
 
 const shownCharacters = 200
-// No record needs more: a TXT record of 4,096 octets has as many empty strings, or four characters for each octet. A
+// No record needs more: a TXT record of 4,096 octets has at most that many empty strings, or four characters per octet. A
 // hostile file may be one entry of many MiB.
 const maxFields = 5_000
 const maxFieldCharacters = 20_000

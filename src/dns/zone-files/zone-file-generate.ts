@@ -1,4 +1,4 @@
-// $GENERATE of zone files, as BIND defines it: one line that stands for many records.
+// $GENERATE in zone files, as BIND defines it: one line that expands to many records.
 import { type Field, splitFields } from '../fields.ts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
 import { fileTtl } from '../ttl.ts'
@@ -34,7 +34,7 @@ export function readTemplate({ fields, problem }: ZoneEntry): Parsed<Template> {
   const type = more.findIndex((field) => !isHead(field))
   if (!bounds || !owner || owner.quoted || type < 0 || more.length < type + 2) return refused(usage)
   const [value, ...others] = more.slice(type + 1)
-  // A value with blanks is one quoted field; in it quotes are escaped once more.
+  // A value with spaces is one quoted field, in which quotes are escaped once more.
   const rdata =
     value?.quoted && others.length === 0
       ? value.raw.replaceAll('\\"', '"')
@@ -42,7 +42,7 @@ export function readTemplate({ fields, problem }: ZoneEntry): Parsed<Template> {
   return parsed({ ...bounds, owner: owner.raw, head: more.slice(0, type + 1), rdata })
 }
 
-// Hexadecimal digits from the last to the first, as labels of a reverse name.
+// Hexadecimal digits from last to first, as labels of a reverse name.
 function nibbles(number: number, width: number, mode: string): string {
   const digits = number.toString(16).padStart(Math.ceil(width / 2), '0')
   const labels = [...(mode === 'N' ? digits.toUpperCase() : digits)].reverse().join('.')
@@ -56,7 +56,7 @@ function numberText(number: number, width: number, mode: string): string {
   return mode === 'X' ? digits.toUpperCase() : digits
 }
 
-// The text with the number in place of $ and ${offset,width,base}; $$ is a dollar.
+// Replaces $ and ${offset,width,base} by the number; $$ is a dollar.
 function replaced(text: string, iteration: number): Parsed<string> {
   let problem: string | null = null
   const result = text.replace(/\\.|\$\$|\$(?:\{([^}]*)\}?)?/gs, (found: string, modifier: string | undefined) => {
@@ -74,7 +74,7 @@ function replaced(text: string, iteration: number): Parsed<string> {
   return problem === null ? parsed(result) : refused(problem)
 }
 
-// The entry of one number, as if it were written out.
+// The entry for one number, as if it were written out.
 export function generatedEntry(entry: ZoneEntry, { owner, head, rdata }: Template, number: number): Parsed<ZoneEntry> {
   const name = replaced(owner, number)
   const value = replaced(rdata, number)

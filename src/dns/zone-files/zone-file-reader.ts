@@ -1,4 +1,4 @@
-// Reads a zone file (RFC 1035, with BIND's extensions) into records, and reports what became of every line.
+// Parses a zone file (RFC 1035, with BIND's extensions) into records, and reports the outcome for every line.
 import { pointsAtItself } from '../conflicts.ts'
 import type { Field } from '../fields.ts'
 import { canonicalName, hostTarget, nameWithinZone } from '../names.ts'
@@ -23,22 +23,22 @@ export type ZoneFileRecord = {
 export type ZoneFile = ZoneFileReport & {
   records: ZoneFileRecord[]
   dialect: Dialect | null
-  // Where reading stopped because the file has more records than wanted; null if it was read to its end.
-  overfullAt: number | null
+  // The line at which reading stopped because the file has more than the maximum of records; null if it was read entirely.
+  limitExceededAt: number | null
 }
 
-// A file that is no zone file at all should not come back as a million errors.
+// A file that isn't a zone file shouldn't produce a million errors.
 const maxErrors = 1000
-// Entries between two pauses of a reader that takes them.
-const entriesInAStep = 500
-// All $GENERATE lines together; one may ask for two thousand million records. Of duplicates nothing else is counted.
+// How many entries to read between two pauses.
+const entriesPerStep = 500
+// For all $GENERATE lines together, because one can ask for two billion records. Duplicates aren't limited otherwise.
 const maxGenerated = 100_000
 
 type State = {
   zone: string
   dialect: Dialect | null
   records: ZoneFileRecord[]
-  // Null after a directive that could not be read: guessing would put every later record at a wrong name.
+  // Null after a directive that couldn't be read: a guess would give every later record a wrong name.
   origin: string | null
   owner: string | null
   defaultTtl: number | null
@@ -51,7 +51,7 @@ const failed = (detail: string): Outcome => ({ kind: 'refused', detail })
 const skipped = (reason: SkipReason, detail: string): Outcome => ({ kind: 'skipped', reason, detail })
 const understood: Outcome = { kind: 'understood' }
 
-// An odd number of backslashes makes the last dot a part of its label.
+// After an odd number of backslashes, the last dot is part of its label.
 function isAbsolute(raw: string): boolean {
   if (!raw.endsWith('.')) return false
   let at = raw.length - 2
@@ -94,7 +94,7 @@ function directive(entry: ZoneEntry, state: State): Outcome {
 
 type Head = Pick<Line, 'ttl' | 'class' | 'type' | 'rdata'>
 
-// After the owner come TTL and class, in either order and both optional, then the type.
+// The owner is followed by TTL and class, both optional and in either order, then the type.
 function head(fields: Field[]): Parsed<Head> {
   let ttl: number | null = null
   let inClass: string | null = null
@@ -109,7 +109,7 @@ function head(fields: Field[]): Parsed<Head> {
   return refused('The line has no record type.')
 }
 
-// BIND's order: $TTL, or the minimum of an SOA that has no TTL itself, then the last TTL written.
+// BIND's order: $TTL, or the minimum of an SOA without a TTL, then the last TTL written.
 function effectiveTtl(explicit: number | null, state: State): number {
   if (explicit !== null) state.lastTtl = explicit
   return explicit ?? state.defaultTtl ?? state.lastTtl ?? ttlLimits.default
@@ -120,7 +120,7 @@ function readSoa({ ttl, rdata }: Head, state: State): void {
   else if (rdata.length === 7) state.defaultTtl ??= fileTtl(rdata[6]?.raw ?? '')
 }
 
-// The owner, and with it the fields that are left.
+// Reads the owner, and returns the remaining fields.
 function readOwner(entry: ZoneEntry, state: State, notes: string[]): Parsed<Field[]> {
   if (entry.inheritsOwner) {
     if (state.owner !== null || entry.problem) return parsed(entry.fields)
@@ -180,29 +180,29 @@ function addRecord(record: ZoneFileRecord, state: State, notes: string[]): Outco
   state.lineOfRecord.set(key, line)
   const clamped = clampedTtl(ttl)
   if (clamped !== ttl) {
-    const limits = `${ttlLimits.lowest}-${ttlLimits.highest}`
+    const limits = `${ttlLimits.min}-${ttlLimits.max}`
     notes.push(`The TTL ${ttl} is outside ${limits} seconds; ${clamped} is used.`)
   }
   state.records.push({ ...record, ttl: clamped })
   return { kind: 'imported', notes }
 }
 
-// All records of a $GENERATE line. The first that cannot be imported ends it: the others are like it.
+// Creates all records of a $GENERATE line. Stops at the first one that can't be imported, because the others are like it.
 function* generate(entry: ZoneEntry, state: State, maxRecords: number): Generator<undefined, Outcome> {
   const template = readTemplate(entry)
   if (!template.ok) return failed(template.detail)
   const { start, stop, step } = template.value
   const notes = new Set<string>()
-  // One more than wanted tells that the file has too many.
-  const most = Math.min(maxGenerated, maxRecords + 1)
+  // One more than the maximum shows that the file has too many.
+  const max = Math.min(maxGenerated, maxRecords + 1)
   for (let number = start; number <= stop && state.records.length <= maxRecords; number += step) {
-    if (++state.generated > most) return failed(`A file can generate at most ${most} records.`)
+    if (++state.generated > max) return failed(`A file can generate at most ${max} records.`)
     const one = generatedEntry(entry, template.value, number)
     const outcome = one.ok ? readRecord(one.value, state) : failed(one.detail)
     if (outcome.kind === 'refused') return failed(`With ${number} in place of $: ${outcome.detail}`)
     if (outcome.kind === 'skipped' && outcome.reason !== 'duplicate') return outcome
     if (outcome.kind === 'imported') for (const note of outcome.notes) notes.add(note)
-    if (state.generated % entriesInAStep === 0) yield
+    if (state.generated % entriesPerStep === 0) yield
   }
   return { kind: 'imported', notes: [...notes].slice(0, 1) }
 }
@@ -212,7 +212,7 @@ function directiveOf({ inheritsOwner, ours, problem, fields: [first] }: ZoneEntr
   return first.raw.startsWith('$') ? first.raw.toUpperCase() : null
 }
 
-// Reads in steps, so that a caller can do other things between them.
+// Reads in steps, so that the caller can do other work in between.
 export function* readZoneFileInSteps(
   text: string,
   zone: string,
@@ -220,7 +220,7 @@ export function* readZoneFileInSteps(
 ): Generator<undefined, ZoneFile> {
   const { report, add } = createReport()
   const origin = canonicalName(zone)
-  const file: ZoneFile = Object.assign(report, { records: [], dialect: dialectOf(text), overfullAt: null })
+  const file: ZoneFile = Object.assign(report, { records: [], dialect: dialectOf(text), limitExceededAt: null })
   if (!origin.ok) {
     file.errors.push({ line: 1, detail: origin.detail })
     return file
@@ -238,7 +238,7 @@ export function* readZoneFileInSteps(
   }
   let entries = 0
   for (const entry of zoneEntries(text)) {
-    if (++entries % entriesInAStep === 0) yield
+    if (++entries % entriesPerStep === 0) yield
     const { owner, lastTtl } = state
     const name = directiveOf(entry)
     const outcome =
@@ -247,11 +247,11 @@ export function* readZoneFileInSteps(
         : name === null
           ? readRecord(entry, state)
           : directive(entry, state)
-    // To every other program this line is a comment, so it must not change what the next one means. Nor is what is
-    // generated the owner of the next line.
+    // To other programs this line is a comment, so it must not affect the next line. Nor do generated records set the next
+    // line's owner.
     if (entry.ours || name === '$GENERATE') Object.assign(state, { owner }, entry.ours && { lastTtl })
     if (file.records.length > maxRecords) {
-      file.overfullAt = entry.line
+      file.limitExceededAt = entry.line
       break
     }
     add(entry, outcome)

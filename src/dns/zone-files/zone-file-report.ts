@@ -1,9 +1,9 @@
-// What became of every line of a zone file: imported, changed, skipped, or refused, and why.
+// Reports the outcome for every line of a zone file: imported, changed, skipped, or refused, and why.
 import type { ZoneEntry } from './zone-file-entries.ts'
 
-// Lines that are not imported, without loss: what they say is made by the service, is elsewhere, or is there already.
+// Lines that can be skipped without loss: the platform creates them, or they belong elsewhere or already exist.
 const harmlessReasons = ['soa', 'apex_ns', 'out_of_zone', 'dnssec', 'duplicate', 'placeholder'] as const
-// Lines whose data would be lost, so that somebody has to want it.
+// Lines whose data would be lost, so somebody has to confirm it.
 const lossyReasons = ['unsupported_type', 'other_class', 'include'] as const
 export const skipReasons = [...harmlessReasons, ...lossyReasons] as const
 
@@ -13,12 +13,12 @@ export type Outcome =
   | { kind: 'imported'; notes: string[] }
   | { kind: 'skipped'; reason: SkipReason; detail: string }
   | { kind: 'refused'; detail: string }
-  // A directive that has no record of its own.
+  // A directive, which has no record.
   | { kind: 'understood' }
 
 export type SkippedLine = { line: number; text: string; reason: SkipReason; detail: string }
 export type LineDetail = { line: number; detail: string }
-// Lines with the same result, one after the other.
+// Consecutive lines with the same result.
 export type ReportedLines = {
   line: number
   lastLine: number
@@ -26,7 +26,7 @@ export type ReportedLines = {
   detail: string | null
 }
 
-// Of every list the first items: a file of many MiB may have a million lines.
+// Each list has a limited number of items, because a file of many MiB may have a million lines.
 export type ZoneFileReport = {
   lines: ReportedLines[]
   counts: { imported: number; changed: number; skipped: number }

@@ -1,14 +1,14 @@
-// Zone files from octets to text: UTF-8, and for lines that are not, octets as BIND takes them.
+// Decodes zone files: UTF-8, and lines in other encodings as octets, like BIND.
 import { isUtf8 } from 'node:buffer'
 
 export type ZoneText = {
   text: string
-  // Numbers of the lines that are not UTF-8, the first of them.
+  // The numbers of the first lines that aren't UTF-8.
   otherLines: number[]
 }
 
 const utf8 = new TextDecoder('utf-8')
-// What editors of the last century wrote; Latin-1 is part of it.
+// Used by old editors; Latin-1 is part of it.
 const western = new TextDecoder('windows-1252')
 const maxReported = 2000
 const [lineFeed, quote, backslash, semicolon] = [0x0a, 0x22, 0x5c, 0x3b]
@@ -23,7 +23,7 @@ function commentStart(line: Uint8Array): number {
   return line.length
 }
 
-// Outside of comments every octet stands for itself, so that none is guessed.
+// Outside of comments, every octet is escaped rather than guessed.
 function otherText(line: Uint8Array): string {
   const end = commentStart(line)
   const data = Buffer.from(line.buffer, line.byteOffset, end)
@@ -44,7 +44,7 @@ export function decodeZoneFile(octets: Uint8Array): ZoneText {
     const part = octets.subarray(start, end)
     line++
     if (!isUtf8(part)) {
-      // Lines that are UTF-8 are decoded together: a hostile file has millions of them.
+      // Consecutive UTF-8 lines are decoded together, because a hostile file has millions of them.
       parts.push(utf8.decode(octets.subarray(decoded, start)), otherText(part))
       decoded = end
       if (otherLines.length < maxReported) otherLines.push(line)

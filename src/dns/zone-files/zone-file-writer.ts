@@ -1,4 +1,4 @@
-// Writes a zone as a zone file that BIND takes unchanged and our own reader takes back whole.
+// Writes a zone file that BIND accepts unchanged and our own reader reads back completely.
 
 import { portableSvcb } from '../rdata/svcb.ts'
 import type { RecordType } from '../record-types.ts'
@@ -22,12 +22,12 @@ export type WritableZone = {
     ttl: number
   }
   records: readonly WritableRecord[]
-  // What the nameservers answer with while the zone has no address of its own; written as comments only.
+  // What the nameservers answer while the zone has no address records of its own; only written as comments.
   generated?: readonly Omit<WritableRecord, 'comment'>[]
   comments?: readonly string[]
 }
 
-// Types whose last field is a name that must end in a dot in a file.
+// Types whose last field is a name, which must end with a dot in a file.
 const pointing: ReadonlySet<RecordType> = new Set(['ALIAS', 'CNAME', 'DNAME', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV'])
 
 function fullyQualified(name: string): string {
@@ -43,7 +43,7 @@ function oneLine(text: string): string {
 }
 
 function valueInFile(type: RecordType, value: string): string {
-  // Canonical values have none; blanks stay as they are, since in a quoted string they count.
+  // Canonical values have no control characters. Spaces are kept, because they count in a quoted string.
   const text = value.replace(/\p{Cc}/gu, ' ')
   if (type === 'HTTPS' || type === 'SVCB') return portableSvcb(text)
   return pointing.has(type) ? fullyQualified(text) : text
@@ -57,7 +57,7 @@ function compareText(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0
 }
 
-// Parents before children and siblings together, as zones are signed and compared (RFC 4034, section 6.1).
+// Parents before children, siblings together: the order in which zones are signed (RFC 4034, section 6.1).
 function inCanonicalOrder<T extends WritableRecord>(records: readonly T[]): T[] {
   const keyed = records.map((record) => ({ record, order: reversedLabels(record.name) }))
   keyed.sort(
@@ -80,8 +80,8 @@ function rrsetTtls(records: readonly WritableRecord[]): Map<string, number> {
 
 type Line = { name: string; ttl: number; type: string; value: string; comment?: string }
 
-// One blank between fields: columns would make a large zone half as long again.
-function written({ name, ttl, type, value, comment }: Line): string {
+// One space between fields: aligned columns would make a large zone half as long again.
+function formatLine({ name, ttl, type, value, comment }: Line): string {
   const line = `${name} ${ttl} IN ${type} ${value}`
   return comment ? `${line} ; ${comment}` : line
 }
@@ -98,21 +98,21 @@ export function writeZoneFile(input: WritableZone): string {
     ...comments.map((comment) => `; ${oneLine(comment)}`),
     `$ORIGIN ${fullyQualified(zone)}`,
     `$TTL ${ttlLimits.default}`,
-    written({ name: '@', ttl: soa.ttl, type: 'SOA', value: soaValue }),
+    formatLine({ name: '@', ttl: soa.ttl, type: 'SOA', value: soaValue }),
     ...[...nameservers]
       .sort(compareText)
-      .map((host) => written({ name: '@', ttl: soa.ttl, type: 'NS', value: fullyQualified(host) })),
+      .map((host) => formatLine({ name: '@', ttl: soa.ttl, type: 'NS', value: fullyQualified(host) })),
   ]
   for (const { name, type, value, comment } of inCanonicalOrder(records)) {
     const ttl = ttls.get(`${name} ${type}`) ?? ttlLimits.default
     const line = { name, ttl, type, value: valueInFile(type, value), comment: oneLine(comment ?? '') }
-    // ALIAS exists in no other program, so to them it is a comment.
-    lines.push(type === 'ALIAS' ? ownLinePrefix + written(line) : written(line))
+    // Other programs have no ALIAS, so to them it is a comment.
+    lines.push(type === 'ALIAS' ? ownLinePrefix + formatLine(line) : formatLine(line))
   }
   if (generated.length > 0) {
     lines.push('; While these names have no address record of their own, the nameservers answer them with:')
     for (const { name, type, value, ttl } of inCanonicalOrder(generated)) {
-      lines.push(`; ${written({ name, ttl, type, value: valueInFile(type, value) })}`)
+      lines.push(`; ${formatLine({ name, ttl, type, value: valueInFile(type, value) })}`)
     }
   }
   return `${lines.join('\n')}\n`

@@ -10,7 +10,7 @@ const connectTimeoutMs = 5_000
 const maxBytes = 10 * 1024 * 1024
 
 /** No edge could be reached, or it ended the connection; the message is for the owner. */
-export class NoAnswer extends Error {}
+export class ExchangeFailure extends Error {}
 
 export type ProductionCall = { path: string; headers: Record<string, string> & { host: string } }
 
@@ -46,7 +46,7 @@ async function reach({ addresses, ca }: EdgePlaces, host: string, signal: AbortS
       why = (error as Error).message
     }
   }
-  throw new NoAnswer(`No edge could be reached: ${why}.`)
+  throw new ExchangeFailure(`No edge could be reached: ${why}.`)
 }
 
 /** `ended`: whether the answer came to its end before the signal. */
@@ -61,11 +61,11 @@ export async function callProduction(
     let status: number | null = null
     sent.on('error', (error) => {
       if (status !== null) resolve({ status, ended: false })
-      else reject(signal.aborted ? error : new NoAnswer(`The connection failed: ${error.message}.`))
+      else reject(signal.aborted ? error : new ExchangeFailure(`The connection failed: ${error.message}.`))
     })
     sent.on('upgrade', (_response, upgraded) => {
       upgraded.destroy()
-      reject(new NoAnswer('Production switched protocols.'))
+      reject(new ExchangeFailure('Production switched protocols.'))
     })
     sent.on('response', (response) => {
       const answered = response.statusCode!

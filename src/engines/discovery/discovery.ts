@@ -6,7 +6,7 @@ import { nameWithinZone } from '../../dns/names.ts'
 import { fetchZone } from '../../dns/packet/axfr.ts'
 import type { Server } from '../../dns/packet/exchange.ts'
 import { classIn, typeNumbers } from '../../dns/packet/numbers.ts'
-import type { WholeRecord } from '../../dns/packet/records.ts'
+import type { DecodedRecord } from '../../dns/packet/records.ts'
 import { parseRdata } from '../../dns/rdata/rdata.ts'
 import { genericPresentation } from '../../dns/rdata/rdata-generic.ts'
 import { ttlLimits } from '../../dns/record-types.ts'
@@ -98,7 +98,7 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
     return { ...found, servers: servers.filter((_, index) => answers[index] !== null) }
   }
 
-  async function transferred({ zone, servers }: Nameservers, signal: AbortSignal): Promise<WholeRecord[] | null> {
+  async function transferred({ zone, servers }: Nameservers, signal: AbortSignal): Promise<DecodedRecord[] | null> {
     for (const { server } of servers.slice(0, 2)) {
       const records = await fetchZone(server, zone, { ...transfer, signal })
       if (typeof records !== 'string') return records
@@ -119,7 +119,7 @@ const nothing = (nameservers: string[], reason: string): Discovered => ({
 /** The records in the form of the API. Those of types that it does not have are told apart. */
 async function presented(
   domain: string,
-  records: readonly WholeRecord[],
+  records: readonly DecodedRecord[],
 ): Promise<Pick<Discovered, 'records' | 'skipped'>> {
   const pauses = createPauses()
   const found: FoundRecord[] = []
@@ -130,7 +130,7 @@ async function presented(
     const name = nameWithinZone(record.name, domain)
     const isOurs = signatureTypes.has(record.type) || (record.type === typeNumbers.NS && name === '@')
     if (name === null || record.class !== classIn || isOurs) continue
-    const ttl = Math.min(ttlLimits.highest, Math.max(ttlLimits.lowest, record.ttl))
+    const ttl = Math.min(ttlLimits.max, Math.max(ttlLimits.min, record.ttl))
     const read = presentationOf(record, domain)
     if (read.ok) found.push({ name, type: read.type, value: read.value, ttl })
     else skipped.push({ name, type: `TYPE${record.type}`, reason: read.reason })
@@ -140,7 +140,7 @@ async function presented(
 
 type Value = { ok: true; type: FoundRecord['type']; value: string } | { ok: false; reason: string }
 
-function presentationOf({ type: number, rdata }: WholeRecord, domain: string): Value {
+function presentationOf({ type: number, rdata }: DecodedRecord, domain: string): Value {
   const type = typeInZoneFile(`TYPE${number}`)
   if (type === 'foreign' || type === 'signing' || type === 'unknown' || type === 'SOA') {
     return { ok: false, reason: 'Records of this type are not supported.' }

@@ -1,13 +1,13 @@
 // Asks nameservers that refuse a transfer for what a zone commonly has, and for what the answers lead to.
 import { nameWithinZone } from '../../dns/names.ts'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
-import type { WholeRecord } from '../../dns/packet/records.ts'
+import type { DecodedRecord } from '../../dns/packet/records.ts'
 import { readName } from '../../dns/packet/wire-names.ts'
 import { randomLabel } from '../../platform/ids.ts'
 import { apexTypes, hosts, selectors, services, texts, wildcardTypes } from './names.ts'
 import { askServer, type Nameservers } from './servers.ts'
 
-export type Asked = { records: WholeRecord[]; questions: number; complete: boolean }
+export type Asked = { records: DecodedRecord[]; questions: number; complete: boolean }
 
 type Type = keyof typeof typeNumbers
 type Question = { name: string; type: Type }
@@ -27,7 +27,7 @@ const textOf = (rdata: Buffer): string => {
 }
 
 /** The names that a record leads to, each with the types to ask for there. */
-function* leads({ type, rdata }: WholeRecord): Generator<Question> {
+function* leads({ type, rdata }: DecodedRecord): Generator<Question> {
   const nameAt = (offset: number) => readName(rdata, offset).name
   const host = function* (name: string): Generator<Question> {
     yield { name, type: 'A' }
@@ -62,10 +62,10 @@ function common(domain: string): Question[] {
   ]
 }
 
-const keyOf = ({ type, rdata }: WholeRecord) => `${type} ${rdata.toString('latin1')}`
+const keyOf = ({ type, rdata }: DecodedRecord) => `${type} ${rdata.toString('latin1')}`
 
 /** What a wildcard answers is not there by its own name, unless something else is beside it and ends the wildcard. */
-function withoutCovered(domain: string, found: WholeRecord[], wildcards: WholeRecord[]): WholeRecord[] {
+function withoutCovered(domain: string, found: DecodedRecord[], wildcards: DecodedRecord[]): DecodedRecord[] {
   const covered = new Set(wildcards.map(keyOf))
   if (covered.size === 0) return found
   const own = found.filter((record) => record.name === domain || !covered.has(keyOf(record)))
@@ -81,7 +81,7 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
   const failures = servers.map(() => 0)
   const queue: Question[] = []
   const known = new Set<string>()
-  const found = new Map<string, WholeRecord>()
+  const found = new Map<string, DecodedRecord>()
   let questions = 0
   let octets = 0
   let unanswered = false
@@ -98,7 +98,7 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
   }
 
   /** Of the first server that answers; null if none does. */
-  async function ask({ name, type }: Question): Promise<WholeRecord[] | null> {
+  async function ask({ name, type }: Question): Promise<DecodedRecord[] | null> {
     for (const [index, { server }] of servers.entries()) {
       if (failures[index]! >= maxFailures) continue
       if (questions >= maxQuestions) return null
@@ -110,7 +110,7 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
     return null
   }
 
-  function take(record: WholeRecord): void {
+  function take(record: DecodedRecord): void {
     if (nameWithinZone(record.name, domain) === null) return
     octets += record.rdata.length
     if (found.size >= highest.maxRecords || octets > highest.maxOctets) {

@@ -4,7 +4,7 @@ import { Resolver } from 'node:dns/promises'
 import { exchangeOverTcp, exchangeOverUdp, type Server } from '../../dns/packet/exchange.ts'
 import { encodeQuestion, flagsOf, hasQuestion, isTruncated, rcodeOf } from '../../dns/packet/message.ts'
 import { classIn, flags, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
-import { readRecords, type WholeRecord } from '../../dns/packet/records.ts'
+import { type DecodedRecord, readRecords } from '../../dns/packet/records.ts'
 import { isPublicAddress } from '../../platform/http/public-address.ts'
 
 export type Nameservers = { zone: string; hosts: string[]; servers: { host: string; server: Server }[] }
@@ -69,7 +69,7 @@ export async function askServer(
   name: string,
   type: number,
   signal: AbortSignal,
-): Promise<WholeRecord[] | null> {
+): Promise<DecodedRecord[] | null> {
   const query = encodeQuestion(name, { id: randomInt(0x10000), type, recursive: false })
   if (!query) return []
   let packet = await exchangeOverUdp(server, query, { timeoutMs: answerMs, resendMs, signal })

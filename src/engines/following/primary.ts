@@ -1,16 +1,16 @@
 // Questions to the primary of a zone: the serial that it has, and all of its records as the lines of a zone file.
 import { randomInt } from 'node:crypto'
-import { type AxfrOptions, fetchZone, type NoZone } from '../../dns/packet/axfr.ts'
-import { exchangeOverTcp, exchangeOverUdp, type NoAnswer } from '../../dns/packet/exchange.ts'
+import { type AxfrOptions, fetchZone, type TransferFailure } from '../../dns/packet/axfr.ts'
+import { type ExchangeFailure, exchangeOverTcp, exchangeOverUdp } from '../../dns/packet/exchange.ts'
 import { encodeQuestion, flagsOf, hasQuestion, isTruncated, rcodeOf } from '../../dns/packet/message.ts'
 import { classIn, flags, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
-import { readRecords, type WholeRecord } from '../../dns/packet/records.ts'
+import { type DecodedRecord, readRecords } from '../../dns/packet/records.ts'
 import { signRequest } from '../../dns/packet/tsig.ts'
 import { createPauses } from '../../platform/pauses.ts'
 import type { Followed } from '../../services/dns/index.ts'
 
 export type Soa = { serial: number; refreshSeconds: number; retrySeconds: number }
-export type Failure = NoAnswer | NoZone | 'not_served'
+export type Failure = ExchangeFailure | TransferFailure | 'not_served'
 
 const answerMs = 3_000
 const resendMs = 1_000
@@ -19,7 +19,7 @@ const transferMs = 60_000
 const maxOctets = 16 * 1024 * 1024
 
 /** Serial, refresh and retry are the first of the five numbers at the end. */
-export function readSoa({ rdata }: WholeRecord): Soa | null {
+export function readSoa({ rdata }: DecodedRecord): Soa | null {
   if (rdata.length < 22) return null
   const at = rdata.length - 20
   const [serial, refreshSeconds, retrySeconds] = [0, 4, 8].map((offset) => rdata.readUInt32BE(at + offset))
@@ -32,7 +32,7 @@ export async function askSoa({ name, server, key }: Followed, signal: AbortSigna
   const ask = async (exchange: typeof exchangeOverTcp, more: object): Promise<Buffer | Failure> => {
     const { query, verifier } = signRequest(question, key)
     const packet = await exchange(server, query, { timeoutMs: answerMs, signal, ...more })
-    if (typeof packet === 'string' || !verifier || verifier.take(packet)) return packet
+    if (typeof packet === 'string' || !verifier || verifier.verify(packet)) return packet
     return rcodeOf(packet) === rcodes.NOERROR ? 'badly_signed' : 'refused'
   }
   let packet = await ask(exchangeOverUdp, { resendMs })
@@ -59,7 +59,7 @@ const escaped = (name: string) =>
   name.replace(/[^A-Za-z0-9._*\\-]/g, (octet) => `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`)
 
 /** All records but those that a zone here has of its own, in the generic form (RFC 3597). */
-export async function linesOf(zone: string, records: readonly WholeRecord[]): Promise<string> {
+export async function linesOf(zone: string, records: readonly DecodedRecord[]): Promise<string> {
   const pauses = createPauses()
   const lines: string[] = []
   for (const { name, type, class: kind, ttl, rdata } of records) {

@@ -11,7 +11,7 @@ import {
   type WireRecord,
 } from '../../dns/packet/message.ts'
 import { classIn, flags, typeNumbers } from '../../dns/packet/numbers.ts'
-import { type KnownEnds, printable, readName } from '../../dns/packet/wire-names.ts'
+import { type NameCache, printable, readName } from '../../dns/packet/wire-names.ts'
 
 const types = ['A', 'NS', 'CNAME', 'SOA', 'TXT', 'AAAA', 'DS', 'DNSKEY'] as const
 export type Type = (typeof types)[number]
@@ -43,7 +43,7 @@ function readTexts(data: Buffer): string {
   return printable(Buffer.concat(texts), '\\')
 }
 
-function readData(message: Buffer, type: Type, { dataStart, end }: WireRecord, known: KnownEnds): string {
+function readData(message: Buffer, type: Type, { dataStart, end }: WireRecord, known: NameCache): string {
   const data = message.subarray(dataStart, end)
   if (type === 'NS' || type === 'CNAME') return readName(message, dataStart, known).name
   if (type === 'TXT') return readTexts(data)
@@ -65,7 +65,7 @@ export function decodeAnswer(message: Buffer, query: Buffer): Answer | null {
   }
   // A truncated answer is requested again over TCP.
   if (read.truncated || !hasQuestion(message)) return { ...read, answer: [], authority: [] }
-  const known: KnownEnds = new Map()
+  const known: NameCache = new Map()
   let at = query.length
   const section = (count: number): Rr[] => {
     const found: Rr[] = []

@@ -1,6 +1,6 @@
 // Asks one DNS server one question: over UDP, then over TCP if the answer does not fit. Bounded in time, never cached.
 import { randomInt } from 'node:crypto'
-import { exchangeOverTcp, exchangeOverUdp, type NoAnswer, type Server } from '../../dns/packet/exchange.ts'
+import { exchangeOverTcp, exchangeOverUdp, type ExchangeFailure, type Server } from '../../dns/packet/exchange.ts'
 import { rcodes } from '../../dns/packet/numbers.ts'
 import { type Answer, decodeAnswer, encodeQuery, type Type } from './answer.ts'
 
@@ -28,7 +28,7 @@ function timeOf({ deadlineMs, recursive }: AskOptions): number {
   return Math.max(0, Math.min(recursive ? recursiveAnswerMs : answerMs, deadlineMs - performance.now()))
 }
 
-function read(packet: Buffer | NoAnswer, query: Buffer): Answer | Failure {
+function read(packet: Buffer | ExchangeFailure, query: Buffer): Answer | Failure {
   // A closed port and a host that is down are treated alike.
   if (typeof packet === 'string') return packet === 'refused' ? 'unreachable' : packet
   try {

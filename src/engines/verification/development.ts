@@ -1,7 +1,7 @@
 // Names that do not exist on the internet: in development, `.test` and `.localhost` use Berth's own nameservers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
-import { askedAt, listenAddress } from '../../dns/listen-address.ts'
+import { reachableAddress, listenAddress } from '../../dns/listen-address.ts'
 import { sharedText } from '../../services/domains/index.ts'
 import type { CheckResult, Claim } from '../../services/verification/index.ts'
 import { ask, type Endpoint } from './ask.ts'
@@ -38,7 +38,7 @@ export async function checkDevelopmentName(claim: Claim, config: Config, bounds:
   if (disputed) return { outcome: 'missed', observed: { nameservers: [], txt: [] }, reason: disputed }
   const endpoints = config.nameserverListen
     .map(listenAddress)
-    .map(askedAt)
+    .map(reachableAddress)
     .filter((address) => address !== null)
   const untilMs = performance.now() + settleMs
   let seen: (string[] | null)[] = []

@@ -1,6 +1,6 @@
 // The dnssec job: asks the parent of a zone for its DS records, and takes the step that follows.
 import type { Config } from '../../config.ts'
-import { askedAt, listenAddress } from '../../dns/listen-address.ts'
+import { reachableAddress, listenAddress } from '../../dns/listen-address.ts'
 import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database/database.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
@@ -25,7 +25,7 @@ export function createSigningJob({ config, db, vault, dns }: SigningJobOptions):
   /** Servers of a zone that is here. In development, our own nameservers are where they listen. */
   async function serversOf(zone: string, nameservers: readonly string[], bounds: Bounds) {
     if (!isDevelopmentName(config, zone)) return { servers: await dns.lookups.serversOf(nameservers, bounds), dns }
-    const listeners = config.nameserverListen.map(listenAddress).flatMap((address) => askedAt(address) ?? [])
+    const listeners = config.nameserverListen.map(listenAddress).flatMap((address) => reachableAddress(address) ?? [])
     const servers = listeners.map(({ host, port }) => ({ name: `${host}:${port}`, addresses: [`${host}:${port}`] }))
     return { servers, dns: { reach: listenAddress } }
   }

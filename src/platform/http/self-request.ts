@@ -1,7 +1,7 @@
 // Checks whether this process responds to HTTP on its port, by sending itself a request.
 import { connect, type Server, type Socket } from 'node:net'
 import { connect as connectEncrypted } from 'node:tls'
-import { askedAt } from '../../dns/listen-address.ts'
+import { reachableAddress } from '../../dns/listen-address.ts'
 
 const timeoutMs = 1_000
 
@@ -20,7 +20,7 @@ export function createSelfRequest(server: Server, { encrypted = false } = {}): (
 function ask(server: Server, encrypted: boolean): Promise<boolean> {
   const bound = server.address()
   if (bound === null || typeof bound === 'string') return Promise.resolve(false)
-  const at = askedAt({ host: bound.address, port: bound.port })!
+  const at = reachableAddress({ host: bound.address, port: bound.port })!
   const accepted = new Set<number | undefined>()
   const note = ({ remotePort }: Socket) => void accepted.add(remotePort)
   server.on('connection', note)

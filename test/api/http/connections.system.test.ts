@@ -90,7 +90,7 @@ test('a GET whose database goes silent between two statements is a 503, and leav
   const { token } = await api.newAccount()
   expect(await all(token)).toEqual(Array(5).fill([503, 'database_unavailable']))
   await until(async () => (await connections()).length === 0)
-  expect(poolUsage(db)).toEqual({ size: 2, held: 0, idle: 0, waiting: 0 })
+  expect(poolUsage(db)).toEqual({ size: 2, inUse: 0, idle: 0, waiting: 0 })
   expect(app.shares.open).toEqual({ requests: 0, waits: 0, streams: 0 })
   isSilent = false
   link.set('pass')

@@ -71,7 +71,7 @@ test('changes of tokens wait for their account one by one, and none of those tha
   const others = times(10, () => patient.call('DELETE', '/members/mbr_nobody', { token }))
   await until(() => poolUsage(patient.db).inUse === 1)
   for (const path of times(10, () => '/projects')) expect((await patient.call('GET', path)).status).toBe(200)
-  expect(poolUsage(patient.db)).toMatchObject({ held: 1, waiting: 0 })
+  expect(poolUsage(patient.db)).toMatchObject({ inUse: 1, waiting: 0 })
   await free()
   expect((await Promise.all(changes)).map(({ status }) => status)).toEqual(times(30, () => 200))
   expect((await Promise.all(others)).map(({ status }) => status)).toEqual(times(10, () => 404))

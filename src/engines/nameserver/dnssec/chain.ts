@@ -13,7 +13,7 @@ export type SignedZone = Zone & { signed: SignedParts }
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
 const hashOctets = 20
 const entriesInARun = 1_000
-const entriesInAStep = 50
+const entriesPerStep = 50
 const mergedInAStep = 1_000
 /** Behind every name with the same hash. */
 const last = '\uffff'
@@ -71,7 +71,7 @@ export async function buildChainInSteps(zone: SignedZone): Promise<SortedTexts> 
   let step = 0
   for (const [name, node] of zone.nodes) {
     if (isInChain(zone, name, node)) runs.at(-1)!.push(entryOf(zone, name))
-    if (++step % entriesInAStep === 0) await turn()
+    if (++step % entriesPerStep === 0) await turn()
     if (runs.at(-1)!.length < entriesInARun) continue
     runs.at(-1)!.sort(inOrder)
     runs.push([])

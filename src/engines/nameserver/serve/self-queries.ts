@@ -1,6 +1,6 @@
 // Finds out by queries of its own whether a nameserver answers: over TCP and UDP at every address, by every thread.
 import { randomInt } from 'node:crypto'
-import { askedAt, type ListenAddress } from '../../../dns/listen-address.ts'
+import { reachableAddress, type ListenAddress } from '../../../dns/listen-address.ts'
 import { exchangeOverTcp, exchangeOverUdp } from '../../../dns/packet/exchange.ts'
 import { encodeQuestion } from '../../../dns/packet/message.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
@@ -30,7 +30,7 @@ export function createSelfQueries(
   const answered = { tcp: new Set<number>(), udp: new Set<number>() }
 
   async function ask(index: number): Promise<boolean> {
-    const server = askedAt(listeners[index]!)!
+    const server = reachableAddress(listeners[index]!)!
     if (!answered.tcp.has(index)) {
       if (typeof (await exchangeOverTcp(server, selfQuery(), { timeoutMs })) === 'string') return false
       answered.tcp.add(index)

@@ -2,7 +2,7 @@
 import { nameWithinZone, relativeName } from '../../../dns/names.ts'
 import { readRecord, type WireRecord } from '../../../dns/packet/message.ts'
 import { classAny, classIn, classNone, headerOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
-import { type KnownEnds, readName } from '../../../dns/packet/wire-names.ts'
+import { type NameCache, readName } from '../../../dns/packet/wire-names.ts'
 import { parseRdata } from '../../../dns/rdata/rdata.ts'
 import { genericValue } from '../../../dns/rdata/rdata-generic.ts'
 import { isRecordType, typeInZoneFile } from '../../../dns/type-names.ts'
@@ -36,7 +36,7 @@ export function readZone(message: Buffer): { zone: string; end: number } {
   return { zone: name, end: end + 4 }
 }
 
-function nameAt(message: Buffer, start: number, known?: KnownEnds): { name: string; end: number } {
+function nameAt(message: Buffer, start: number, known?: NameCache): { name: string; end: number } {
   try {
     return readName(message, start, known)
   } catch {
@@ -50,7 +50,7 @@ export function decodeUpdate(message: Buffer, end: number): DecodedUpdate {
   const counts = [message.readUInt16BE(6), message.readUInt16BE(8)] as const
   if (counts[0] + counts[1] > maxRecords) throw new UpdateFault(rcodes.REFUSED)
   const signed = message.subarray(0, end)
-  const known: KnownEnds = new Map()
+  const known: NameCache = new Map()
   let at = start
   const next = (): Rr => {
     const record = readRecord(signed, at)

@@ -83,10 +83,10 @@ async function placed(db: Db, zone: Zone, records: readonly FoundRecord[]): Prom
     if (found && found.code !== 'duplicate') refuse(row, found.detail)
     return !found
   })
-  const misplaced = new Map(placement.settle().map(({ row, found }) => [row, found.detail]))
+  const placementConflict = new Map(placement.settle().map(({ row, found }) => [row, found.detail]))
   const whyNot = (row: RecordRow) =>
     // A record that is here already is in the way of one of these, which others are led by.
-    misplaced.get(row) ?? (leadingTypes.has(row.type) ? misplaced.get(null) : undefined)
+    placementConflict.get(row) ?? (leadingTypes.has(row.type) ? placementConflict.get(null) : undefined)
   const create = fitting.filter((row) => {
     const reason = whyNot(row)
     if (reason !== undefined) refuse(row, reason)

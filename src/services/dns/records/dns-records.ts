@@ -1,6 +1,6 @@
 // DNS records: found, listed and created. Changes of existing records are in record-changes.ts.
 import type { Static } from '@sinclair/typebox'
-import { conflict, misplaced, namesAbove } from '../../../dns/conflicts.ts'
+import { conflict, placementConflict, namesAbove } from '../../../dns/conflicts.ts'
 import { relativeName } from '../../../dns/names.ts'
 import type { RecordType } from '../../../dns/record-types.ts'
 import { recordTypeOf } from '../../../dns/type-names.ts'
@@ -176,7 +176,7 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
     const isBeside = existing.name === draft.name
     const found = isBeside
       ? conflict(draft, [existing])
-      : misplaced(draft, zone, (above) => (above === existing.name ? [existing] : []))
+      : placementConflict(draft, zone, (above) => (above === existing.name ? [existing] : []))
     if (found) throw recordConflict(found)
   }
   throw new Fault('record_conflict', `Another record is being created at ${row.name}. Retry the request.`)

@@ -1,5 +1,5 @@
 // Whether records may stand where they are put: beside those at their names, and among those at other names of the zone.
-import { type Conflict, conflict, kindOf, misplaced, namesAbove } from '../../../dns/conflicts.ts'
+import { type Conflict, conflict, kindOf, placementConflict, namesAbove } from '../../../dns/conflicts.ts'
 import { absoluteName, nameWithinZone } from '../../../dns/names.ts'
 import type { Db } from '../../../platform/database/database.ts'
 import { selectRecordsBelow, selectRecordsByName, selectRecordsPointing } from '../sql/zone-statements.ts'
@@ -71,7 +71,7 @@ export async function placementOf(db: Db, zone: Zone, { placed, leaving }: Move)
       const others = [...pointing, ...below, ...delegated].filter((row) => stays(row) && !own.has(row))
       const judged = [...placed.map((row) => ({ row, it: row })), ...others.map((it) => ({ row: null, it }))]
       return judged.flatMap(({ row, it }) => {
-        const found = misplaced(it, zone.name, kindsAt)
+        const found = placementConflict(it, zone.name, kindsAt)
         if (!found) return []
         // Who adds what another record cannot stand with is told of that record.
         return [{ row, found: row ? found : { ...found, kind: 'existing' as const, record: it } }]

@@ -38,8 +38,8 @@ function refusedType(type: string): string {
 /** What is wrong with a record by itself, whatever else is in the zone. */
 export function draftErrors(draft: RecordDraft | FieldError[], at = '#'): FieldError[] {
   if (Array.isArray(draft)) return draft
-  const misplaced = conflict(draft, [])
-  const place = misplaced && refusedPlace(misplaced, at)
+  const placementConflict = conflict(draft, [])
+  const place = placementConflict && refusedPlace(placementConflict, at)
   return place ? [place] : []
 }
 

@@ -32,7 +32,7 @@ export function* planFile(
   { limits, skipUnsupported }: PlanOptions,
 ): Generator<undefined, PlannedFile> {
   const file = yield* readZoneFileInSteps(text, zone, limits.recordsPerZone)
-  if (file.overfullAt !== null) throw tooManyRecords(file.overfullAt, limits)
+  if (file.limitExceededAt !== null) throw tooManyRecords(file.limitExceededAt, limits)
   const errors = file.errors.map(({ line, detail }) => lineError(line, 'bad_format', detail))
   for (const { line, detail } of skipUnsupported ? [] : file.lossy) {
     errors.push(lineError(line, 'unsupported', `${detail} Send skipUnsupported=true to skip such lines.`))
