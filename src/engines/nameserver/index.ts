@@ -1,4 +1,4 @@
-// The entry of the nameserver, of its transfers to secondaries, and of the job that looks ALIAS targets up.
+// The door of the nameserver, its transfers to secondaries, and the job that looks up ALIAS targets.
 export { createAliasHandler } from './load/alias.ts'
 export { createNameserver } from './server.ts'
 export { createLagStore } from './transfer/lag-store.ts'

@@ -38,7 +38,7 @@ export type NameserverOptions = {
   db: Database
   notifications: Notifications
   log: Logger
-  /** Default: a registry of its own. */
+  /** By default, its own registry. */
   registry?: Registry
   /** Called when the zones are loaded. */
   transfers?(
@@ -46,28 +46,28 @@ export type NameserverOptions = {
     outside: OutsideAddresses,
     keys: ZoneKeys | null,
   ): Transfers & { close(): Promise<void> }
-  /** Opens the keys of zones; without it, nobody can update one, and no customer transfer one. */
+  /** Opens the keys of zones; without it, nobody can update a zone, and no customer can transfer one. */
   vault?: Vault
-  /** Null: no rate limit. */
+  /** Null for no rate limit. */
   rateLimit?: RateLimitOptions | null
   /** Number of threads that answer over UDP instead of this one, if the system supports them. */
   workers?: number
   /** The program of a thread, for tests. */
   workerProgram?: URL
   tcp?: Partial<TcpLimits>
-  /** Where the zones are kept for a start without the database. */
+  /** Where the zones are saved, for a start without the database. */
   snapshots?: Snapshots | undefined
 }
 
 export type Nameserver = {
-  /** Loads the zones, then opens the ports; returns the addresses in the order of the configuration. */
+  /** Loads the zones, then opens the ports. Returns the addresses in the order of the configuration. */
   listen(): Promise<ListenAddress[]>
   /** Null until `listen`. */
   readonly snapshot: Snapshot | null
   metrics: NameserverMetrics
-  /** Whether every listener answers, and every thread: asked by queries to itself until it does. */
+  /** Whether every listener and every thread answers; sends queries to itself until they do. */
   answers(): Promise<boolean>
-  /** Writes what was counted up to now, instead of at the end of the minute. */
+  /** Writes the counts so far, instead of at the end of the minute. */
   flushTraffic(): Promise<void>
   close(): Promise<void>
 }

@@ -1,5 +1,5 @@
-// Caches encoded answers until their zone changes: by question, or by the name below which no asked name exists, and for a
-// signed one the gap that it is in.
+// Caches encoded answers until their zone changes: by question, or for all nonexistent names below a name; in a signed zone,
+// for each gap of its chain.
 
 import { headerOctets } from '../../../dns/packet/numbers.ts'
 import type { Query } from '../../../dns/packet/query.ts'
@@ -9,28 +9,28 @@ import type { Gaps } from '../zones/gaps.ts'
 import { countQuestion } from '../zones/traffic.ts'
 import type { Template } from './encode.ts'
 
-/** The zone of an answer: whether it still holds, and what its questions are counted by. */
+/** The zone of an answer: whether this version is still current, and where to count its queries. */
 export type AnswerSource = { readonly live: boolean; readonly tally: Tally | null }
 
 export type CachedAnswer<Source extends AnswerSource> = Template & {
   /** The answer is valid while this is live. */
   source: Source
   rcode: number
-  /** What counts as the same answer for the rate limit. */
+  /** Answers with the same tuple count as equal for the rate limit. */
   tuple: number
   /** The type in its question. */
   type: number
-  /** For whom it is: of a signed zone, who asks for signatures has another answer than who does not. */
+  /** Which clients it is for. In a signed zone, clients that request signatures get another answer. */
   dnssec: Dnssec
-  /** Where `below` has a gap: finds that of a name. */
+  /** If `below` has a gap, finds the gap of a name. */
   gaps: Gaps | null
-  /** How often it was given and not counted for its zone yet. */
+  /** How often it was sent since its zone's queries were last counted. */
   hits: number
 }
 
 export type Dnssec = 'any' | 'without' | 'with'
 
-/** Where the answer to a query is kept. */
+/** The hash under which the answer to a query is stored. */
 export const answerHash = (hash: number, dnssec: Dnssec) => (dnssec === 'with' ? ~hash : hash)
 
 const isFor = ({ dnssec }: { dnssec: Dnssec }, { dnssecOk }: Query) =>
@@ -38,46 +38,46 @@ const isFor = ({ dnssec }: { dnssec: Dnssec }, { dnssecOk }: Query) =>
 
 export type AnswerCache<Source extends AnswerSource> = {
   get(message: Buffer, query: Query): CachedAnswer<Source> | null
-  /** The answer to a name that does not exist, by the closest one above it that does. */
+  /** The answer for a nonexistent name, by its closest existing ancestor. */
   getBelow(message: Buffer, query: Query, encloser: Encloser): CachedAnswer<Source> | null
   /** `hash` is the `answerHash` of the query, or `belowHash` for an answer to all names below another. */
   set(hash: number, answer: Omit<CachedAnswer<Source>, 'type' | 'hits'>): void
   clear(): void
-  /** Notes that an answer was given. Nothing is touched but the answer, which the processor's cache has by then. */
+  /** Records that an answer was sent. Only touches the answer, which is in the processor's cache anyway. */
   hit(answer: CachedAnswer<Source>): void
-  /** Counts for their zones what was given; to be called before that is read. */
+  /** Counts the sent answers for their zones. Call it before reading the counts. */
   count(): void
 }
 
-/** Where a name that exists begins in the name of a question, and its hash in the filter of names. */
+/** The offset at which an existing ancestor starts in the name of a question, and its hash in the name filter. */
 export type Encloser = { readonly encloserAt: number; readonly encloserHash: number }
 
 export const belowHash = (encloserHash: number, type: number) => Math.imul(encloserHash ^ type, 0x01000193)
 
-/** Where the answer for one gap is kept, and where it is found out which gap a name is in. */
+/** The hash of the answer for one gap, and that of the entry which finds the gap of a name. */
 const gapHash = (hash: number, gap: number) => Math.imul(~hash ^ Math.imul(gap + 1, 0x9e3779b1), 0x01000193)
 const gapsHash = (hash: number) => ~hash
 
-/** Stands for the names that do not exist in the template of their answer: it is no octet, so that no name has it. */
+/** Stands for nonexistent names in an answer template. It isn't an octet, so no real name contains it. */
 export const standIn = '\x01\u0100'
 
 const slabOctets = 1 << 20
 const roomStep = 64
-// Long answers are rare and take the place of many short ones.
+// Long answers are rare and take the space of many short ones.
 const maxOctets = 4096
-// Answers that were given wait for being counted, also if they are in the cache no more.
+// How many sent answers may wait to be counted, even if they are no longer cached.
 const maxGiven = 10_000
 
 /**
- * A question has one slot; a later question with the same slot replaces it. So there is no list to maintain, and random
- * names cannot make the cache grow. The octets are in slabs, so the garbage collector sees a few objects instead of
- * one per answer. A slot keeps its room, so that answers that change take no more of it; when the slabs are full, the
- * whole cache is cleared.
+ * Each question has one slot, and a later question with the same slot replaces it. So there is no list to maintain, and
+ * random names can't make the cache grow. The octets are in slabs, so the garbage collector sees a few objects instead of
+ * one per answer. A slot keeps its space, so that changing answers don't take more; when the slabs are full, the whole cache
+ * is cleared.
  */
 export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, slabs = 64): AnswerCache<Source> {
   const mask = (1 << slotBits) - 1
   let slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
-  // The room of each slot: the number of its slab and its place there as one number, and its size.
+  // The space of each slot: the number and offset of its slab combined into one number, and its size.
   const places = new Uint32Array(mask + 1)
   const rooms = new Uint16Array(mask + 1)
   const memory: Buffer[] = []
@@ -111,7 +111,7 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
     used = 0
   }
 
-  /** Room for an answer, in steps, so that one that grows a little finds it too. */
+  /** Allocates space for an answer in steps, so that an answer that grows a little still fits. */
   function takeRoom(slot: number, length: number): void {
     const room = Math.ceil(length / roomStep) * roomStep
     if (used + room > slabOctets) {
@@ -136,7 +136,7 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
     slots[slot] = { octets, start, end, below, source, rcode, tuple, dnssec, gaps, type, hits: 0 }
   }
 
-  /** What a slot has for all names below another, or those of them in a gap. */
+  /** The entry of a slot for all names below another, or for those in a gap. */
   function belowAt(slot: number, gap: number | null): CachedAnswer<Source> | null {
     const entry = liveAt(slot)
     return entry?.below && entry.below.gap === gap ? entry : null
@@ -152,7 +152,7 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
       const signed = query.dnssecOk ? liveAt(slotOf(answerHash(query.hash, 'with'))) : null
       const entry = signed?.dnssec === 'with' ? signed : liveAt(slotOf(query.hash))
       if (entry === null || entry.below || !isFor(entry, query)) return null
-      // The name in a template's question is lower case; type and class after it are compared as they are.
+      // The name in a template's question is lower case; the type and class after it are compared as they are.
       return isEqual(entry, message, headerOctets, query) ? entry : null
     },
     getBelow(message, query, { encloserAt, encloserHash }) {
@@ -172,7 +172,7 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
       put(slotOf(gapHash(hash, below.gap)), answer)
       const known = slots[slotOf(gapsHash(hash))]
       if (known?.gaps === gaps && known.below?.gap === gapsAlone && known.source.live) return
-      // The question alone.
+      // Only the question.
       const end = answer.start + below.questionEnd
       put(slotOf(gapsHash(hash)), { ...answer, end, below: { ...below, gap: gapsAlone } })
     },
@@ -180,10 +180,10 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
 }
 
 const generalAt = headerOctets + standIn.length
-/** In place of a gap: an entry that has no answer, but finds the gap. */
+/** In place of a gap: an entry without an answer, which only finds the gap of a name. */
 const gapsAlone = -1
 
-/** Whether a template is for the question of a message, whose name is compared from a label on. */
+/** Whether a template matches the question of a message, comparing the name from a label on. */
 function isEqual({ octets, start, below }: Template, message: Buffer, from: number, query: Query): boolean {
   const { nameEnd, questionEnd } = query
   const moved = start + (below ? generalAt : headerOctets) - from
@@ -192,14 +192,14 @@ function isEqual({ octets, start, below }: Template, message: Buffer, from: numb
   return true
 }
 
-/** Whether an answer to all names below another is one to this question, whose name has the other at `encloserAt`. */
+/** Whether an answer for all names below another applies to this question, in which that name starts at `encloserAt`. */
 function isBelow(entry: CachedAnswer<AnswerSource>, message: Buffer, query: Query, encloserAt: number): boolean {
   if (!isFor(entry, query)) return false
   if (query.questionEnd - encloserAt !== entry.below!.questionEnd - generalAt) return false
   return isEqual(entry, message, encloserAt, query)
 }
 
-/** The type in the question of an answer, after its name. */
+/** The type in the question of an answer, which follows the name. */
 function typeOf(octets: Buffer, start: number): number {
   let at = start + headerOctets
   while (octets[at]! > 0) at += 1 + octets[at]!

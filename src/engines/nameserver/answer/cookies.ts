@@ -1,4 +1,4 @@
-// DNS cookies (RFC 7873, format of RFC 9018): a client that returns our cookie did not forge its address.
+// DNS cookies (RFC 7873, format of RFC 9018): a client that returns our cookie didn't forge its address.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export type Cookies = {
@@ -10,7 +10,7 @@ const clientOctets = 8
 const wholeOctets = 24
 const version = 1
 const hashOctets = 8
-// RFC 9018, section 4.3: old ones are replaced after half an hour and refused after one; clocks may differ by minutes.
+// RFC 9018, section 4.3: cookies are replaced after half an hour and refused after one; clocks may differ by minutes.
 const renewSeconds = 1800
 const expireSeconds = 3600
 const aheadSeconds = 300
@@ -34,7 +34,7 @@ export function createCookies(secret: Buffer = randomBytes(32), now: () => numbe
       const seconds = Math.floor(now() / 1000)
       const fresh = () => make(sent, address, seconds)
       if (sent.length !== wholeOctets || sent[clientOctets] !== version) return { cookie: fresh(), valid: false }
-      // Serial arithmetic, as the field is 32 bits wide.
+      // Serial arithmetic, because the field is 32 bits wide.
       const age = (seconds - sent.readUInt32BE(12)) | 0
       if (age > expireSeconds || age < -aheadSeconds) return { cookie: fresh(), valid: false }
       if (!timingSafeEqual(hash(sent.subarray(0, 16), address), sent.subarray(16))) {

@@ -1,4 +1,4 @@
-// Encodes DNS answers: sections with compressed names, truncated at whole RRsets if they do not fit.
+// Encodes DNS answers: sections with compressed names, truncated at whole RRsets if they don't fit.
 
 import { extendedErrors, headerOctets, typeNumbers } from '../../../dns/packet/numbers.ts'
 import type { Query } from '../../../dns/packet/query.ts'
@@ -9,21 +9,21 @@ export type Template = {
   octets: Buffer
   start: number
   end: number
-  /** For an answer to every name that does not exist below another; null for an answer to one question. */
+  /** For an answer to every nonexistent name below another; null for an answer to one question. */
   below: Below | null
 }
 
-/** What has to be moved where the question has another name, of another length. Positions count from `start`. */
+/** How to adapt the answer to a question with another name. Offsets count from `start`. */
 export type Below = {
   questionEnd: number
-  /** Compression pointers to anything but the name of the question. */
+  /** Offsets of compression pointers to anything but the question's name. */
   pointers: readonly number[]
-  /** For a signed answer: the gap of the chain that the name is in. Null where it does not matter. */
+  /** For a signed answer, the gap of the chain that the name is in; null if it doesn't matter. */
   gap: number | null
 }
 
 export type Encoder = {
-  /** Valid until the next call. `limit` is for the whole message; TC is set if anything is left out. */
+  /** The result is valid until the next call. `limit` applies to the whole message; TC is set if anything is left out. */
   encode(question: Buffer, name: string, found: Found, limit: number): Encoded
 }
 
@@ -31,7 +31,7 @@ export type Encoded = Template & { truncated: boolean; pointers: readonly number
 
 const maxMessage = 65_535
 const maxUdp = 4096
-// A record is written before its size is checked; none is longer than this.
+// A record is written before its size is checked, and none is longer than this.
 const slack = 8192
 const pointer = 0xc000
 const maxPointer = 0x3fff
@@ -67,7 +67,7 @@ export function createEncoder(): Encoder {
     scratch[at++] = 0
   }
 
-  /** How many records of the set were written: none if not all fit, or as many as do for an answer in `parts`. */
+  /** Returns how many records were written: none if not all fit, or with `parts` as many as fit. */
   function writeSet({ owner, set }: OwnedSet, limit: number, parts: boolean): number {
     const before = at
     for (const [index, { head, names, tail }] of set.rdatas.entries()) {
@@ -97,13 +97,13 @@ export function createEncoder(): Encoder {
       pointers = []
       scratch.fill(0, 0, headerOctets)
       at = headerOctets
-      // Resolvers that compare case (0x20) find the question's own spelling behind every pointer.
+      // Every pointer leads to the question's own spelling, for resolvers that compare case (0x20).
       for (let start = 0; name.charCodeAt(start) !== 0; start += 1 + name.charCodeAt(start)) {
         offsets.set(start === 0 ? name : name.slice(start), headerOctets + start)
       }
       at += question.copy(scratch, at)
       const highest = Math.min(limit, maxMessage)
-      // There is no way to get a longer answer than the longest message, so it has what fits.
+      // A client can't get a longer answer than the longest message, so it gets what fits.
       const parts = highest > maxUdp
       let truncated = false
       scratch[5] = 1
@@ -111,7 +111,7 @@ export function createEncoder(): Encoder {
         let count = 0
         for (const owned of section) {
           if (truncated) break
-          // Omitted glue sets TC as well: without it the referral may be useless (RFC 9471).
+          // Omitting glue sets TC as well, because the referral may be useless without it (RFC 9471).
           const written = writeSet(owned, highest, parts)
           count += written
           truncated = written < owned.set.rdatas.length
@@ -125,19 +125,19 @@ export function createEncoder(): Encoder {
   }
 }
 
-/** What an OPT record of ours can hold; `cookie` is client and server cookie together. */
+/** The content of our OPT record. `cookie` is the client and server cookie together. */
 export type Options = { nsid: Buffer | null; cookie: Buffer | null; extendedError?: Buffer; udpSize: number }
 
 export function optOctets({ nsid, cookie, extendedError }: Options): number {
   return 11 + (nsid ? 4 + nsid.length : 0) + (cookie ? 4 + cookie.length : 0) + (extendedError ? 6 : 0)
 }
 
-// Without a text: the code says it, and six octets are all that a forged query can add to an answer.
+// Without a text: the code is enough, and this adds only six octets to the answer to a forged query.
 const errorData = new Map(
   Object.values(extendedErrors).map((code): [number, Buffer] => [code, Buffer.from([code >> 8, code & 0xff])]),
 )
 
-/** Says why an answer is an error (RFC 8914), to a client that can read it; left out where the answer would be too long. */
+/** Adds why an answer is an error (RFC 8914), for clients that support it, unless the answer would become too long. */
 export function withError(query: Query, options: Options | null, code: number, limit: number): Options | null {
   const extendedError = errorData.get(code)
   const explained = options && extendedError && { ...options, extendedError }
@@ -157,7 +157,7 @@ function writeOpt(
   answer.writeUInt16BE(udpSize, start + 3)
   answer[start + 5] = extended.rcode >> 4
   answer[start + 6] = 0
-  // DO is copied (RFC 3225), although nothing here is signed.
+  // DO is copied (RFC 3225), even if the answer has no signatures.
   answer[start + 7] = extended.dnssecOk ? 0x80 : 0
   answer[start + 8] = 0
   answer.writeUInt16BE(optOctets(options) - 11, start + 9)
@@ -174,12 +174,12 @@ function writeOpt(
   }
 }
 
-/** How long the answer to a query is, without its OPT. */
+/** The length of the answer to a query, without its OPT record. */
 export function answerOctets({ start, end, below }: Template, query: Query): number {
   return end - start + (below ? query.questionEnd - below.questionEnd : 0)
 }
 
-/** Completes a template to the answer to a packet: its id, its RD, its spelling of the name, and its OPT. */
+/** Turns a template into the answer to a packet: sets its id, RD, spelling of the name, and OPT record. */
 export function finishAnswer(template: Template, message: Buffer, query: Query, options: Options | null): Buffer {
   const { octets, start, end, below } = template
   const length = answerOctets(template, query)
@@ -219,7 +219,7 @@ export function bareAnswer(
   answer[3] = rcode & 0x0f
   answer.fill(0, 4, headerOctets)
   if (query.questionEnd > 0) answer[5] = 1
-  // Extended codes need an OPT record; without one, only the low bits are sent, which suffice for our codes.
+  // Extended codes need an OPT record. Without one, only the low bits are sent, which suffice for our codes.
   if (options) {
     writeOpt(answer, length, { rcode, dnssecOk: query.dnssecOk }, options)
     answer[11] = 1

@@ -1,4 +1,4 @@
-// The keys of all zones in memory, by the names that messages have them under.
+// The keys of all zones in memory, indexed by the names that messages use.
 import type { Logger } from 'pino'
 import type { TsigKey } from '../../../dns/packet/tsig.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
@@ -12,9 +12,9 @@ import { readKeyIds, readKeys, type ServedKey } from '../../../services/dns/inde
 export type ZoneKey = TsigKey & Omit<ServedKey, 'secret' | 'keyName'>
 
 export type ZoneKeys = {
-  /** By its name on the wire, in lower case. */
+  /** `keyName` is the name on the wire, in lower case. */
   find(keyName: string): ZoneKey | null
-  /** Those that transfer a zone. */
+  /** The keys that may transfer a zone. */
   transfersOf(domainId: string): ZoneKey[]
   close(): Promise<void>
 }
@@ -24,20 +24,20 @@ export type ZoneKeysOptions = {
   notifications: Notifications
   vault: Vault
   log: Logger
-  /** Where the keys are kept for a start without the database. */
+  /** Where the keys are saved, for a start without the database. */
   snapshots?: Snapshots | undefined
 }
 
-/** As a file has it, where octets are text. */
+/** As saved to a file, with octets as text. */
 type KeptKey = Omit<ServedKey, 'secret'> & { secret: string }
 
 const idsAtOnce = 20_000
 
 export async function openZoneKeys({ db, notifications, vault, log, snapshots }: ZoneKeysOptions): Promise<ZoneKeys> {
-  /** Sealed: each is opened when it is used. */
+  /** Sealed; each key is opened when it is used. */
   const byId = new Map<string, ServedKey>()
   const idOf = new Map<string, string>()
-  /** By domain, the ids of those that transfer it. */
+  /** The ids of transfer keys by domain. */
   const transfers = new Map<string, Set<string>>()
   const kept = snapshots?.open('keys', function* (): Generator<KeptKey> {
     for (const key of byId.values()) yield { ...key, secret: Buffer.from(key.secret).toString('base64') }
@@ -65,7 +65,7 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
     if (others?.size === 0) transfers.delete(key.domainId)
   }
 
-  /** A key never changes, so those differ that are only here or only there. */
+  /** A key never changes, so only keys that exist on one side differ. */
   async function compare(): Promise<Set<string>> {
     const differing = new Set(byId.keys())
     for (let after = ''; ; ) {
@@ -80,7 +80,7 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
     const found = await readKeys(db, ids)
     for (const id of ids) drop(id)
     for (const key of found) put(key)
-    // A deleted key must not be back after a start without the database.
+    // A deleted key must not come back after a start without the database.
     kept?.changed(found.length < ids.length)
   }
 

@@ -1,4 +1,4 @@
-// Metrics of the nameservers: plain numbers per packet, read by Prometheus when it scrapes.
+// Metrics of the nameservers: plain counters per packet, collected when Prometheus scrapes.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 
@@ -7,7 +7,7 @@ export type DropReason = (typeof dropReasons)[number]
 
 /** Counters of one thread, in shared memory. */
 export type Tallies = {
-  /** Counts an answer that is sent. */
+  /** Counts a sent answer. */
   count(type: number, rcode: number): void
   /** Counts a packet without an answer. */
   drop(reason: DropReason): void
@@ -18,18 +18,18 @@ export type NameserverMetrics = Tallies & {
   /** True for the few packets whose duration is measured. */
   isSampled(): boolean
   observe(seconds: number): void
-  /** Shared memory for the counters of another thread, which are added to this thread's. */
+  /** Allocates shared memory for another thread's counters, which are added to this thread's. */
   addTallies(): SharedArrayBuffer
 }
 
 const typeNames = new Map<number, string>(Object.entries(typeNumbers).map(([name, number]) => [number, name]))
 const rcodeNames = new Map<number, string>(Object.entries(rcodes).map(([name, number]) => [number, name]))
 const rcodeRange = 32
-// Unknown types share one number: clients could otherwise create any number of label values.
+// Unknown types share one number, because clients could otherwise create any number of label values.
 const typeRange = 258
 const counts = typeRange * rcodeRange
 const tallyOctets = (counts + dropReasons.length) * 8
-// Reading the clock twice for every packet would cost more than a cached answer does.
+// Reading the clock twice per packet would cost more than answering from the cache.
 const sampleEvery = 64
 
 export function createTallies(memory: SharedArrayBuffer): Tallies {

@@ -7,20 +7,20 @@ export type Verdict = 'send' | 'truncate' | 'drop'
 export type RateLimit = { judge(address: string, tuple: number): Verdict }
 
 export type RateLimitOptions = {
-  /** Equal answers per second to one network: /24 of IPv4, /56 of IPv6. */
+  /** Equal answers per second to one network: an IPv4 /24 or IPv6 /56. */
   perSecond?: number
   /** Every n-th limited answer is sent empty with TC, so that a real client can retry over TCP. */
   slip?: number
   isExempt?(address: string): boolean
-  /** Limits with the same memory count together; without it, a limit counts by itself. */
+  /** Limits with the same memory count together; without it, a limit counts on its own. */
   memory?: RateLimitMemory
   now?(): number
 }
 
-/** A table of fixed size: a flood from forged addresses cannot make it grow. */
+/** A table of fixed size: a flood from forged addresses can't make it grow. */
 export type RateLimitMemory = { buffer: SharedArrayBuffer; seed: number }
 
-// Resolvers cache answers, so a network that needs the same answer this often is not a resolver.
+// Resolvers cache answers, so a network that needs the same answer this often isn't a resolver.
 const defaultPerSecond = 50
 const defaultSlip = 2
 const slots = 1 << 16
@@ -51,8 +51,8 @@ function networkHash(address: string, seed: number): number {
 
 export function createRateLimit(options: RateLimitOptions = {}): RateLimit {
   const { perSecond = defaultPerSecond, slip = defaultSlip, isExempt = isLoopback, now = Date.now } = options
-  // A slot taken over by another network starts with a full bucket, so a collision answers too often, not too seldom.
-  // The seed makes collisions unpredictable. Threads write without locks: a race costs at most an answer too many.
+  // A network that takes over a slot starts with a full bucket, so a collision lets through too much rather than too little.
+  // The seed makes collisions unpredictable. Threads write without locks: a race costs at most one answer too many.
   const { buffer, seed } = options.memory ?? rateLimitMemory()
   const tokens = new Float64Array(buffer, 0, slots)
   const lastMs = new Float64Array(buffer, slots * 8, slots)

@@ -1,4 +1,4 @@
-// Signed requests: the key is found by its name, the signature is checked, and what is wrong with it is answered.
+// Authenticates signed requests: finds the key by name, verifies the signature, and answers errors.
 import { rcodes } from '../../../dns/packet/numbers.ts'
 import {
   createSigner,
@@ -16,10 +16,10 @@ import type { TransferRequest } from './transfers.ts'
 /** A request whose sender has the key. */
 export type Authenticated<K> = { key: K; tsig: Tsig; sign: Signer }
 
-/** Signs nothing: an answer to an unknown key is not signed. */
+/** Signs nothing: an answer to an unknown key isn't signed. */
 const nobody: TsigKey = { name: '', secret: Buffer.alloc(0) }
 
-/** Null if the request was answered with an error: REFUSED without a signature, NOTAUTH with a wrong one. */
+/** Null if the request was answered with an error: REFUSED without a signature, NOTAUTH with an invalid one. */
 export async function authenticate<K extends TsigKey>(
   request: TransferRequest,
   findKey: (keyName: string) => K | null,
@@ -40,7 +40,7 @@ export async function authenticate<K extends TsigKey>(
   if (key && verdict === tsigErrors.NONE) return { key, tsig, sign: createSigner(key, tsig.mac, nowSeconds) }
   const plain = refusal(message, query, rcodes.NOTAUTH)
   const answer = signError(plain, tsig, verdict, { key: key ?? nobody, nowSeconds: now })
-  // Names are sent uncompressed; an answer to a forged address must not be larger than the request.
+  // Names are sent uncompressed, but an answer to a forged address must not be larger than the request.
   const swollen = !tcp && verdict !== tsigErrors.BADTIME && answer.length > message.length
   await request.refuse(swollen ? plain : answer)
   return null

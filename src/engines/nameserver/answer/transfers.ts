@@ -9,21 +9,21 @@ export type TransferRequest = {
   query: Query
   peer: Peer
   tcp: boolean
-  /** Aborted when the connection closes: nobody is left to work for. */
+  /** Aborted when the connection closes, because nobody is waiting any more. */
   signal?: AbortSignal | undefined
-  /** Aborted when the client ends its side of the connection; one that is gone can't be told from one that still reads. */
+  /** Aborted when the client ends its side of the connection. It may be gone, or may still be reading. */
   leaving?: AbortSignal | undefined
-  /** May be called many times; resolves when the channel takes more. */
+  /** May be called many times; resolves when the channel accepts more. */
   send(answer: Buffer): Promise<void>
-  /** For answers that forged messages can provoke too: rate-limited. */
+  /** For answers that forged messages can trigger too: rate-limited. */
   refuse(answer: Buffer): Promise<void>
-  /** The ordinary answer, unsigned: for a secondary that asks for the SOA in a signed query. */
+  /** The ordinary unsigned answer, for a secondary that queries the SOA with a signed message. */
   answer(): Promise<Buffer | null>
 }
 
 /**
- * Gets NOTIFY messages, every message that ends in a TSIG record, and AXFR and IXFR over TCP; answers them all,
- * refusals too. Without it, these are NOTIMP, answered as if unsigned, and REFUSED. The snapshot's `onChange` tells
- * when to notify, `table.served()` what the catalog holds, and `table.zoneOf` what a zone is made of.
+ * Receives NOTIFY messages, every message that ends in a TSIG record, and AXFR and IXFR over TCP. Answers all of them,
+ * including refusals. Without it, they are answered with NOTIMP, as if unsigned, and with REFUSED. The snapshot's `onChange`
+ * says when to notify, `table.served()` returns the catalog's content, and `table.zoneOf` that of a zone.
  */
 export type Transfers = { handle(request: TransferRequest): Promise<void> }

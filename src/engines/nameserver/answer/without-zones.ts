@@ -17,7 +17,7 @@ export type Context = {
   peer: Peer
   tcp: boolean
   opt: Options | null
-  /** The address is not forged: the client completed a TCP handshake or sent a valid cookie. */
+  /** Whether the address is real: the client completed a TCP handshake or sent a valid cookie. */
   trusted: boolean
 }
 
@@ -33,9 +33,9 @@ export type WithoutZonesOptions = {
 
 export type AnswersWithoutZones = {
   contextOf(message: Buffer, query: Query, peer: Peer, tcp: boolean): Context
-  /** The highest length of the answer. */
+  /** The maximum length of the answer. */
   limitOf(context: Context): number
-  /** Null if the answer is dropped. `make` is called only if it is sent. */
+  /** Null if the answer is dropped. `make` is only called if it is sent. */
   limited(context: Context, rcode: number, tuple: number, make: () => Buffer): Buffer | null
   /** `why` is an extended error. */
   fault(context: Context, rcode: number, why?: number): Buffer | null
@@ -48,7 +48,7 @@ const maxUdp = 1232
 const plainUdp = 512
 const maxTcp = 65_535
 
-/** Signed messages, NOTIFY, transfers and updates: for who has a key, and answered later or by several messages. */
+/** Messages that need a key, or are answered later or by several messages: signed ones, NOTIFY, transfers and updates. */
 export function isSpecial({ opcode, tsig, type }: Query, tcp: boolean): boolean {
   if (opcode === opcodes.NOTIFY || opcode === opcodes.UPDATE) return true
   return tsig || (tcp && (type === typeNumbers.AXFR || type === typeNumbers.IXFR))
@@ -77,8 +77,8 @@ export function createAnswersWithoutZones({
       tallies.count(query.type, rcode)
       return make()
     }
-    // RFC 7873, section 5.2.3: a client with cookies retries at once with the one it gets here, which exempts it. These
-    // answers are limited too, because whoever forges an address can forge a client cookie.
+    // RFC 7873, section 5.2.3: a client with cookies retries at once with the cookie it gets here, which exempts it. These
+    // answers are limited too, because a client cookie can be forged like an address.
     const offersCookie = opt !== null && opt.cookie !== null
     if ((offersCookie ? judge(rcodes.BADCOOKIE) : verdict) === 'drop') {
       tallies.drop('rate')
@@ -93,11 +93,11 @@ export function createAnswersWithoutZones({
   function fault(context: Context, rcode: number, why?: number): Buffer | null {
     const { message, query, opt } = context
     const options = () => (why === undefined ? opt : withError(query, opt, why, limitOf(context)))
-    // To the rate limit, the same error for different names is the same answer.
+    // For the rate limit, the same error for different names is the same answer.
     return limited(context, rcode, rcode, () => bareAnswer(message, query, { rcode }, options()))
   }
 
-  /** Undefined if it is too long. */
+  /** Undefined if the answer is too long. */
   function answerCached(context: Context, cached: CachedAnswer<AnswerSource>): Buffer | null | undefined {
     const { message, query, opt } = context
     if (answerOctets(cached, query) + (opt ? optOctets(opt) : 0) > limitOf(context)) return undefined
@@ -129,7 +129,7 @@ export function createAnswersWithoutZones({
       const { message, query } = context
       if (query.rcode !== rcodes.NOERROR) return fault(context, query.rcode)
       if (query.class !== classIn) return fault(context, rcodes.REFUSED, extendedErrors.notSupported)
-      // Transfers are only over TCP, and only for configured secondaries.
+      // Transfers need TCP and a configured secondary.
       if (query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR) {
         return fault(context, rcodes.REFUSED, extendedErrors.prohibited)
       }

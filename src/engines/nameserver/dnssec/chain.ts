@@ -1,4 +1,4 @@
-// The names of a signed zone in the order of their denial, and the record that each has in it: NSEC, or NSEC3.
+// The names of a signed zone in the order of its denial chain, and the NSEC or NSEC3 record of each.
 import { nameOfKey, orderKey } from '../../../dns/dnssec/canonical.ts'
 import { hashInOwner, nsec3Hash, nsec3Owner, nsec3Rdata, nsecRdata } from '../../../dns/dnssec/denial.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
@@ -15,12 +15,12 @@ const hashOctets = 20
 const entriesInARun = 1_000
 const entriesPerStep = 50
 const mergedInAStep = 1_000
-/** Behind every name with the same hash. */
+/** Sorts after every name with the same hash. */
 const last = '\uffff'
 
 const isHashed = ({ signed }: SignedZone) => signed.signing.denial === 'nsec3'
 
-/** The place of a name in the chain; with NSEC3, its hash and the name. */
+/** The position of a name in the chain; with NSEC3, its hash followed by the name. */
 export function entryOf(zone: SignedZone, name: string): string {
   return isHashed(zone) ? nsec3Hash(name) + name : orderKey(name)
 }
@@ -29,7 +29,7 @@ export function nameOfEntry(zone: SignedZone, entry: string): string {
   return isHashed(zone) ? entry.slice(hashOctets) : nameOfKey(entry)
 }
 
-/** The sets of a name that are signed, as they are answered: at a delegation those of the parent. */
+/** The signed sets of a name as they are answered; at a delegation, those of the parent. */
 export function setsAt(zone: Zone, owner: string, node: ZoneNode, outside: OutsideAddresses): Rrset[] {
   if (node.cut) return node.sets.filter(({ type }) => type === typeNumbers.DS)
   if (!node.alias) return node.sets
@@ -41,7 +41,7 @@ export function setsAt(zone: Zone, owner: string, node: ZoneNode, outside: Outsi
   return [...node.sets, ...addresses.map(({ set }) => set)]
 }
 
-/** Whether a name is below a delegation, and so none of the zone. */
+/** Whether a name is below a delegation, and so not part of the zone. */
 function isHidden(zone: Zone, name: string): boolean {
   if (!zone.hasCuts) return false
   const end = name.length - zone.origin.length
@@ -65,7 +65,7 @@ export function buildChain(zone: SignedZone): SortedTexts {
   return SortedTexts.from(entries.sort(inOrder))
 }
 
-/** The same in steps, because a large zone takes longer than others should wait. */
+/** The same in steps, because a large zone would block other work for too long. */
 export async function buildChainInSteps(zone: SignedZone): Promise<SortedTexts> {
   let runs: string[][] = [[]]
   let step = 0
@@ -99,10 +99,10 @@ export function chainOf(zone: SignedZone): SortedTexts {
   return zone.signed.chain
 }
 
-// A large zone has more than can be kept.
+// A large zone has more records than we can keep.
 const maxMade = 5_000
 
-/** Keeps what was made for a zone, within bounds. */
+/** Caches what was created for a zone, up to a limit. */
 export function keepMade<V>(made: Map<string, V>, key: string, value: V): V {
   if (made.size >= maxMade) made.clear()
   made.set(key, value)
@@ -132,7 +132,7 @@ function makeDenial(zone: SignedZone, entry: string, outside: OutsideAddresses):
   return { owner, set: { type: typeNumbers.NSEC3, ttl, rdatas: [octetsRdata(octets)] } }
 }
 
-/** The entry of a name, or the one before where it would be. */
+/** The entry of a name, or the one before its position. */
 function entryFor(zone: SignedZone, name: string): string {
   return chainOf(zone).atOrBefore(isHashed(zone) ? nsec3Hash(name) + last : orderKey(name))
 }
@@ -143,14 +143,14 @@ export function entryOfSet(zone: SignedZone, owner: string, type: number): strin
   return chainOf(zone).atOrBefore(hashInOwner(owner) + last)
 }
 
-/** The name with one label more than its encloser. */
+/** The ancestor of a name that is one label longer than the encloser. */
 function nextCloser(name: string, encloser: string): string {
   let at = 0
   for (let next = 0; name.length - next > encloser.length; next += 1 + name.charCodeAt(next)) at = next
   return name.slice(at)
 }
 
-/** The names whose entries prove something, by RFC 4035 (3.1.3) and RFC 5155 (7.2). */
+/** The names whose entries prove something, according to RFC 4035 (3.1.3) and RFC 5155 (7.2). */
 function namesProving(zone: SignedZone, proof: Proof): string[] {
   if (!('encloser' in proof)) return [proof.name]
   const { kind, name, encloser } = proof
@@ -160,7 +160,7 @@ function namesProving(zone: SignedZone, proof: Proof): string[] {
   return [...above, nextCloser(name, encloser), ...wildcard]
 }
 
-/** The entries that prove all of these, each once. */
+/** The distinct entries that prove all of these. */
 export function entriesProving(zone: SignedZone, proofs: readonly Proof[]): Set<string> {
   const names = proofs.flatMap((proof) => namesProving(zone, proof))
   return new Set(names.map((name) => entryFor(zone, name)))

@@ -1,11 +1,11 @@
-// Makes the tables of gaps from the chains of signed zones; those of large zones in steps, and by parts that versions share.
+// Builds the gap tables of signed zones from their chains; for large zones in steps, and in parts that versions share.
 import { orderKey } from '../../../dns/dnssec/canonical.ts'
 import { type GapPart, Gaps, hashOctets, writeOctet } from '../zones/gaps.ts'
 import { chainOf, type SignedZone } from './chain.ts'
 
 const partsInAStep = 4
 
-/** An entry of an NSEC chain from its key, in which the end of a label is 0 and every octet is one higher. */
+/** Writes an entry of an NSEC chain, decoding its key, in which the end of a label is 0 and every octet is incremented. */
 function writeKey(octets: Uint8Array, start: number, key: string, from: number): number {
   let at = start
   for (let index = from; index < key.length; index++) {
@@ -16,7 +16,7 @@ function writeKey(octets: Uint8Array, start: number, key: string, from: number):
   return at
 }
 
-/** Those of a large zone are in memory that threads share, so that telling them takes no copy. */
+/** The tables of a large zone are in shared memory, so that passing them to threads needs no copy. */
 function pack(entries: readonly string[], from: number, hashed: boolean, share: boolean): GapPart {
   const scratch = new Uint8Array(entries.reduce((sum, entry) => sum + 2 * entry.length, 0))
   const starts = [0]
@@ -35,14 +35,14 @@ function pack(entries: readonly string[], from: number, hashed: boolean, share: 
 }
 
 let last = 0
-/** By the part of a chain: versions of a large zone share most of them. */
+/** By part of a chain, because versions of a large zone share most parts. */
 const packed = new WeakMap<readonly string[], GapPart>()
-const made = new WeakMap<SignedZone, Gaps | 'under way'>()
+const made = new WeakMap<SignedZone, Gaps | 'in progress'>()
 
-/** The gaps of a version of a zone. Null while those of a large one are made, which is done in steps. */
+/** The gaps of a version of a zone; null while those of a large zone are being built, in steps. */
 export function gapsOf(zone: SignedZone): Gaps | null {
   const known = made.get(zone)
-  if (known) return known === 'under way' ? null : known
+  if (known) return known === 'in progress' ? null : known
   const hashed = zone.signed.signing.denial === 'nsec3'
   const from = hashed ? 0 : orderKey(zone.origin).length
   const chain = chainOf(zone).parts
@@ -64,7 +64,7 @@ export function gapsOf(zone: SignedZone): Gaps | null {
   }
   const gaps = step(partsInAStep)
   if (gaps) return gaps
-  made.set(zone, 'under way')
+  made.set(zone, 'in progress')
   setImmediate(goOn)
   return null
 }

@@ -1,4 +1,4 @@
-// Renews signatures before they expire, and removes those that are in use no more; a few at a time, in the background.
+// Renews signatures before they expire and removes unused ones, a few at a time, in the background.
 import type { Logger } from 'pino'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { textName } from '../../../dns/packet/wire-names.ts'
@@ -29,21 +29,21 @@ export type RenewalOptions = {
 }
 
 export type Renewal = {
-  /** One round, instead of the next one; tells how many signatures it looked at. */
+  /** Runs one round now. Returns how many signatures it checked. */
   run(): Promise<number>
   close(): Promise<void>
 }
 
 const everyMs = 60_000
-// At the start, and while there are more: after a long time without a nameserver, all of them are due.
+// After startup, and while there are more: after a long time without a nameserver, all of them are due.
 const soonMs = 1_000
 const atOnce = 500
 const dayMs = 86_400_000
 const retryMs = 3_600_000
 
 /**
- * The names at some entries, as the records of the zone have them. A nameserver that has the zone by name reads what is
- * noted alone, whether the one that renews has it so or as a whole.
+ * The names at some entries, as the zone's records write them. Nameservers reread only these names, if they store the zone
+ * by name, whichever way the renewing one stores it.
  */
 function namesAt({ records }: ZoneSource, zone: SignedZone, entries: Iterable<string>): string[] {
   const named = typeof records === 'string' ? namesByKey(records, zone.origin) : null
@@ -75,8 +75,8 @@ export function startRenewal(options: RenewalOptions): Renewal {
   }
 
   /**
-   * Of one zone, in the version that is served here; what is newer is settled in another round. False if it is another
-   * claim to the name that is served, or not signed.
+   * Renews signatures of one zone, in the version that is served here; newer ones wait for another round. Returns false if
+   * another domain of that name is served, or the zone isn't signed.
    */
   async function settle(source: ZoneSource, due: readonly DueSignature[]): Promise<boolean> {
     const zone = table.zoneOf(source)
@@ -93,7 +93,7 @@ export function startRenewal(options: RenewalOptions): Renewal {
     )
     const isUsed = (one: DueSignature) => used.has(named(one.keyId, one.fingerprint))
     const inUse = due.filter(isUsed)
-    // The SOA of the next version is another one, so that it is never signed again.
+    // The next version has another SOA, so this one is never signed again.
     const soas = inUse.filter(({ type }) => type === typeNumbers.SOA)
     const others = inUse.filter(({ type }) => type !== typeNumbers.SOA)
     const raise = soas.some(({ octets }) => isOld(octets, now()))
@@ -113,7 +113,7 @@ export function startRenewal(options: RenewalOptions): Renewal {
     return true
   }
 
-  /** False if the zone is not served here. */
+  /** Returns false if the zone isn't served here. */
   async function settleSome(due: readonly DueSignature[]): Promise<boolean> {
     const source = sourceOf(due[0]!)
     return source !== undefined && (await settle(source, due))
@@ -126,7 +126,7 @@ export function startRenewal(options: RenewalOptions): Renewal {
         log.warn({ err, zone: some[0]!.zone }, 'signatures of a zone could not be renewed')
         return false
       })
-      // Those of other zones must not wait for it.
+      // Signatures of other zones must not wait for these.
       if (!settled) await postponeSignatures(db, some, new Date(now() * 1000 + retryMs))
     }
     return due.length

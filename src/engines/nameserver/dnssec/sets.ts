@@ -1,4 +1,4 @@
-// Every signed set of a zone, and the signatures that it has.
+// The signed sets of a zone, and their signatures.
 import { canonicalSet, fingerprintOf, rrsigHead, type SignedSet } from '../../../dns/dnssec/canonical.ts'
 import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { octetsRdata } from '../zones/apex.ts'
@@ -19,7 +19,7 @@ export function signedSetOf({ owner, set, from = owner }: OwnedSet): SignedSet {
   return { owner: from, type: set.type, ttl: set.ttl, rdatas: rdatasOf(set).map(octetsOf) }
 }
 
-/** The sets at some entries of the chain, and the records of these in it. */
+/** The sets at some entries of the chain, and the chain's records at those entries. */
 export function* setsIn(zone: SignedZone, entries: Iterable<string>, outside: OutsideAddresses): Generator<OwnedSet> {
   for (const entry of entries) {
     const owner = nameOfEntry(zone, entry)
@@ -30,10 +30,10 @@ export function* setsIn(zone: SignedZone, entries: Iterable<string>, outside: Ou
 
 export const setsOf = (zone: SignedZone, outside: OutsideAddresses) => setsIn(zone, chainOf(zone), outside)
 
-/** The RRSIG records of a set; null if it is not signed. `ttl` is that of the answer. */
+/** The RRSIG records of a set; null if it isn't signed. `ttl` is that of the answer. */
 export function signaturesOf(zone: SignedZone, owned: OwnedSet, ttl = owned.set.ttl): OwnedSet | null {
   const { signatures } = zone.signed.made
-  // A name has one set of a type.
+  // A name has one set per type.
   const key = `${owned.set.type} ${owned.from ?? owned.owner}`
   const rdatas = signatures.get(key) ?? signatureRdatas(zone, owned)
   if (rdatas.length === 0) return null
@@ -57,7 +57,7 @@ export function signatureRdatas(zone: SignedZone, owned: OwnedSet): readonly Rda
   return rdatas
 }
 
-/** What was found with its signatures, and the records that prove the rest. */
+/** Adds the signatures to a lookup result, and the records that prove nonexistence. */
 export function withSignatures(zone: SignedZone, found: Found, outside: OutsideAddresses): Found {
   const signed = (one: OwnedSet): OwnedSet[] => {
     const own = one.set === zone.negative ? { ...one, set: zone.soa } : one
@@ -72,7 +72,7 @@ export function withSignatures(zone: SignedZone, found: Found, outside: OutsideA
   }
 }
 
-/** The answer to a question for what signing adds to a name: its NSEC record, or its signatures; null for others. */
+/** The answer to a question for an NSEC record or signatures of a name; null if there are none. */
 export function addedAt(zone: SignedZone, name: string, type: number, outside: OutsideAddresses): Rrset | null {
   const node = zone.nodes.get(name)
   const entry = entryOf(zone, name)
@@ -85,7 +85,7 @@ export function addedAt(zone: SignedZone, name: string, type: number, outside: O
   return rdatas.length === 0 ? null : { type, ttl: zone.negative.ttl, rdatas }
 }
 
-/** Looks a question up as `lookup` does, with the signatures of the zone if they are asked for. */
+/** Looks up a question like `lookup`, and adds signatures if requested. */
 export function lookupSigned(
   zone: SignedZone,
   { name, type, dnssecOk }: { name: string; type: number; dnssecOk: boolean },
@@ -102,8 +102,8 @@ export function lookupSigned(
 }
 
 /**
- * What all names have that do not exist below another one, in the gap that one of them is in. The answer has the general
- * name, which is below the same one, and the proofs are those of the name.
+ * The common answer for all nonexistent names below another name, in the gap of one of them. It contains the general name,
+ * which is below the same name, and the proofs of that one.
  */
 export function lookupBelowSigned(
   zone: SignedZone,

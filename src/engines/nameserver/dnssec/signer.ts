@@ -1,5 +1,5 @@
-// Completes versions of zones with their signatures: those that are stored, and new ones for what was never signed. Each is
-// made once: of several nameservers, all serve the one that was stored first.
+// Completes versions of zones with their signatures: stored ones, and new ones for what was never signed. Each set is
+// signed once: if several nameservers sign it, all of them serve the signature that was stored first.
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -23,9 +23,9 @@ export type SignerOptions = {
 
 type Key = ServedSigning['keys'][number]
 
-/** A set, and the key that is to sign it. */
+/** A set, and the key that should sign it. */
 export type Wanted = {
-  /** In the store of the zone. */
+  /** The key in the zone's store. */
   readonly key: string
   readonly signer: Key
   readonly origin: string
@@ -33,18 +33,18 @@ export type Wanted = {
   readonly set: SignedSet
   readonly canonical: Buffer
   readonly fingerprint: string
-  /** Null until it is found or made. */
+  /** Null until it is found or created. */
   octets: string | null
 }
 
 const dayS = 86_400
 const validS = 14 * dayS
-// Clocks of others may be behind.
+// Clocks elsewhere may be behind.
 const setBackS = 3_600
 const atOnce = 2_000
 const maxKeys = 1_000
 
-/** What is wanted of one version of a zone. */
+/** The signatures that one version of a zone needs. */
 export function* wantedOf(
   { name, serial }: { name: string; serial: number },
   keys: readonly Key[],
@@ -64,8 +64,8 @@ export function* wantedOf(
 }
 
 /**
- * When a signature is to be renewed: after about a week, at another time for each set. That of a SOA is looked at after a
- * day, because it is in use no more after the next change.
+ * When to renew a signature: after about a week, at a different time for each set. That of an SOA is checked after a day,
+ * because the next change makes it unused.
  */
 function renewalOf({ inception }: { inception: number }, { fingerprint, set }: Wanted): Date {
   const part = ((fingerprint.charCodeAt(0) << 8) | fingerprint.charCodeAt(1)) / 0x10000
@@ -73,7 +73,7 @@ function renewalOf({ inception }: { inception: number }, { fingerprint, set }: W
   return new Date((inception + setBackS + (days - part) * dayS) * 1000)
 }
 
-/** Whether a signature is so old that it should be renewed. */
+/** Whether a signature is old enough to be renewed. */
 export function isOld(octets: string, nowS: number): boolean {
   return Buffer.from(octets, 'latin1').readUInt32BE(4) - nowS < validS - 6 * dayS
 }
@@ -93,7 +93,7 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
     }
   }
 
-  /** In the threads of libuv. */
+  /** Runs in libuv's threads. */
   function signatureOf(key: KeyObject, octets: Buffer): Promise<Buffer> {
     return new Promise((resolve, reject) =>
       sign('sha256', octets, { key, dsaEncoding: 'ieee-p1363' }, (error, made) =>
@@ -102,7 +102,7 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
     )
   }
 
-  /** Inception, expiry and signature as they are stored, and when to renew them; null if the key is gone. */
+  /** Inception, expiry and signature as stored, and when to renew them; null if the key is gone. */
   async function make(wanted: Wanted) {
     const { signer, origin, set, canonical, fingerprint } = wanted
     const key = opened.get(signer.id)
@@ -140,7 +140,7 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
     for (const one of wanted) one.octets = found.get(one.signer.id + one.fingerprint) ?? null
   }
 
-  /** Makes what is missing, stores it, and takes what is stored then. */
+  /** Creates the missing signatures, stores them, and uses whatever is stored then. */
   async function complete(wanted: readonly Wanted[]): Promise<void> {
     const missing = missingOf(wanted)
     for (let at = 0; at < missing.length; at += atOnce) {
@@ -156,7 +156,7 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
   async function signAll(wanted: readonly Wanted[]) {
     await openKeys(wanted.map(({ signer }) => signer.id))
     const made: NonNullable<Awaited<ReturnType<typeof make>>>[] = []
-    // Two at once: there are few threads, and others need them too.
+    // Two at once: there are few threads, and other work needs them too.
     const left = wanted[Symbol.iterator]()
     const run = async () => {
       for (const one of left) {

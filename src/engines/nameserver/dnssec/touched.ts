@@ -1,5 +1,5 @@
-// What a change of a signed zone touches: the names that changed and their neighbours in the chain. All others keep their
-// records and their signatures.
+// What a change of a signed zone affects: the changed names and their neighbours in the chain. All other names keep their
+// records and signatures.
 import { challengeType, generatedNames } from '../../../services/dns/index.ts'
 import { insideAliases, linesTyped, nameOf } from '../zones/changed-lines.ts'
 import type { OutsideAddresses } from '../zones/lookup.ts'
@@ -11,18 +11,18 @@ import { chainOf, entryOf, isInChain, type SignedZone } from './chain.ts'
 
 export type Version = { zone: SignedZone; records: ZoneRecords }
 
-// Each costs some lookups.
+// Each takes some lookups.
 const maxAliases = 100
 
-/** Of a small zone it is not known. */
+/** Assumes so for a small zone, where finding out takes longer. */
 const hasBelow = ({ records }: Version, key: string) => typeof records === 'string' || records.hasBelow(key)
 
-/** A name and all between it and the apex, which may come or go with it. */
+/** A name and all names between it and the apex, which may appear or disappear with it. */
 function* path(key: string, origin: string): Generator<string> {
   for (let at = 0; at < key.length - origin.length; at += 1 + key.charCodeAt(at)) yield key.slice(at)
 }
 
-/** Names that may have other records after a change of some; null if they cannot be told without the whole zone. */
+/** Names whose records may differ after a change of `names`; null if only the whole zone could show that. */
 function ownersOf(was: Version, is: Version, names: readonly string[], outside: OutsideAddresses) {
   const { origin } = is.zone
   const owners = new Set([origin, ...generatedNames.map((name) => keyOf(name, origin))])
@@ -36,7 +36,7 @@ function ownersOf(was: Version, is: Version, names: readonly string[], outside: 
     if (aliases.length > maxAliases) return null
     for (const name of aliases) owners.add(keyOf(name, origin))
   }
-  // What is below a delegation is not in the chain, and so comes or goes with it.
+  // Names below a delegation aren't in the chain, so they appear or disappear with it.
   const isCut = ({ zone }: Version, key: string) => zone.nodes.get(key)?.cut ?? false
   for (const key of owners) {
     if (isCut(was, key) !== isCut(is, key) && (hasBelow(was, key) || hasBelow(is, key))) return null
@@ -44,7 +44,7 @@ function ownersOf(was: Version, is: Version, names: readonly string[], outside: 
   return owners
 }
 
-/** Null if it cannot be told without the whole zone. The chain of the version after is set. */
+/** Null if only the whole zone could show it. Sets the chain of the new version. */
 export function touchedBy(
   was: Version,
   is: Version,
@@ -70,7 +70,7 @@ export function touchedBy(
   return { from: was.zone.serial, owners: [...owners], before: within(before), after: within(after) }
 }
 
-/** The same of any two versions of a small zone; null also if more is signed anew than what changed. */
+/** The same for two versions of a small zone; also null if more was signed again than what changed. */
 export function touchedBetween(
   was: { zone: Zone; records: ZoneRecords },
   is: { zone: Zone; records: ZoneRecords },

@@ -1,4 +1,4 @@
-// Makes signed versions of the zones that were read: none is served before all its signatures are there.
+// Creates signed versions of zones after they were read: none is served before all its signatures exist.
 import { turn } from '../../../platform/pauses.ts'
 import type { ServedSigning } from '../../../services/dns/index.ts'
 import type { OutsideAddresses } from '../zones/lookup.ts'
@@ -20,13 +20,13 @@ import { setsIn } from './sets.ts'
 import { type Signer, type Wanted, wantedOf } from './signer.ts'
 import { touchedBy } from './touched.ts'
 
-/** A zone as it was read: without its signatures. */
+/** A zone as it was read, without its signatures. */
 export type ReadRow = Omit<ZoneRow, 'signing'> & { signing?: ServedSigning | null }
 
 /** A change of a large zone with its signatures. */
 type Changed = Omit<ChangedRow, 'signing'> & Pick<ZoneRow, 'signing'>
 
-/** A change of a signed zone while it is completed. */
+/** A change of a signed zone that is being completed. */
 type OpenChange = {
   row: ChangedRow
   signing: ServedSigning
@@ -36,7 +36,7 @@ type OpenChange = {
   wanted: Wanted[]
 }
 
-/** A zone while it is completed. */
+/** A zone that is being completed. */
 type OpenZone = { row: ReadRow; signing: ServedSigning; zone: SignedZone; wanted: Wanted[] }
 
 type Completed = { rows: ZoneRow[]; others: string[] }
@@ -46,21 +46,21 @@ export type VersionsOptions = {
   /** The version of a zone that is served. */
   served(name: string): ZoneSource | undefined
   outside: OutsideAddresses
-  /** Makes the zone of a row. */
+  /** Creates the zone of a row. */
   draft(row: ZoneRow & { signing: NonNullable<ZoneRow['signing']> }): Zone
 }
 
 export type Versions = ReturnType<typeof createVersions>
 
-// Some 50 ms of a thread: more is done beside everything else.
+// Takes some 50 ms of a thread. More is signed in the background.
 const maxAtOnce = 300
-// A millisecond each.
+// Each takes a millisecond.
 const setsInAStep = 50
 const signaturesInAStep = 1_000
-// A name that is added needs four: its set, two of the chain, and the SOA.
+// Adding a name needs four: its set, two of the chain, and the SOA.
 const fewMissing = 8
-// What is made to sign them is gone before the next are looked at. V8 would put what outlives its young generation here,
-// at the start, into the old one from then on, with every change.
+// What is created for signing is freed before the next zones are processed. During startup, V8 would otherwise learn to
+// put it into the old generation, at every later change too.
 const zonesInAStep = 20
 
 const isUnsigned = (row: { signing?: ServedSigning | null }) => !row.signing
@@ -69,7 +69,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
   const bare = (row: ReadRow, signing: ServedSigning) =>
     draft({ ...row, signing: { ...signing, signatures: '', chain: null } }) as SignedZone
 
-  /** In steps, because a zone may have many. */
+  /** In steps, because a zone may have many sets. */
   async function wantedIn(row: ReadRow, signing: ServedSigning): Promise<{ zone: SignedZone; wanted: Wanted[] }> {
     const zone = bare(row, signing)
     const chain = typeof row.records === 'string' ? buildChain(zone) : await buildChainInSteps(zone)
@@ -81,7 +81,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
     return { zone, wanted }
   }
 
-  /** In steps, because a zone may have many. */
+  /** In steps, because a zone may have many signatures. */
   async function mapOfAll(wanted: readonly Wanted[]): Promise<NameMap<string>> {
     const draft = NameMap.large<string>().edit()
     for (const [index, { key, octets }] of wanted.entries()) {
@@ -100,7 +100,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
     return { ...row, signing: own, zone: { ...zone, signed: { ...signedParts(own), chain: zone.signed.chain } } }
   }
 
-  /** What of a change has to be signed; null if that cannot be told without the whole zone. */
+  /** What a change needs signed; null if only the whole zone could show that. */
   function openChange(row: ChangedRow): OpenChange | null {
     const { before, records, names } = row
     const signing = row.signing!
@@ -114,7 +114,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
     return { row, signing, was, zone, touched, wanted }
   }
 
-  /** The signatures of the version before, but for those of what was touched. */
+  /** The signatures of the previous version, except for affected names. */
   function changedSigning({ row, signing, was, zone, touched, wanted }: OpenChange): ZoneSigning {
     const { signatures: before, keys } = row.before.signing!
     const signatures = (typeof before === 'string' ? mapOf(entriesOf(before)) : before).edit()
@@ -123,7 +123,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
     return { ...signing, signatures: signatures.done(), chain: zone.signed.chain, touched }
   }
 
-  /** Takes over what the version before has. Tells what to look for in the store: a few others are most likely new. */
+  /** Copies signatures from the previous version. Returns those to load from the store; a few missing ones are most likely new. */
   function takeKnown(row: ReadRow, before: ZoneSource | undefined, wanted: readonly Wanted[]): readonly Wanted[] {
     const { id, serial, signing, signaturesSince = Number.POSITIVE_INFINITY } = row
     if (!before?.signing || !signing || before.id !== id || !isSameSigning(before.signing, signing)) return wanted
@@ -150,7 +150,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
   }
 
   return {
-    /** Zones that were read together; those that take long to sign, or cannot be, are for `completeAlone`. */
+    /** For zones that were read together. Those that take long to sign, or can't be signed, are left to `completeAlone`. */
     async completeSome(rows: readonly ReadRow[]): Promise<Completed> {
       const done: Completed = { rows: [], others: [] }
       for (let at = 0; at < rows.length; at += zonesInAStep) {
@@ -163,7 +163,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
       return done
     },
 
-    /** Changes of large zones; those that take long to sign, or cannot be, are for `completeAlone`. */
+    /** For changes of large zones. Those that take long to sign, or can't be signed, are left to `completeAlone`. */
     async completeChanges(rows: readonly ChangedRow[]): Promise<{ rows: Changed[]; others: string[] }> {
       const done: Changed[] = []
       const others: string[] = []
@@ -185,7 +185,7 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
       return { rows: done, others }
     },
 
-    /** Whatever there is to sign. Fails if that cannot be done, or the zone has a newer version by now. */
+    /** Signs everything. Fails if that isn't possible, or the zone has a newer version by now. */
     async completeAlone(row: ReadRow): Promise<ZoneRow> {
       if (isUnsigned(row)) return { ...row, signing: null }
       const { zone, wanted } = await wantedIn(row, row.signing!)

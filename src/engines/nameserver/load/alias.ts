@@ -1,5 +1,5 @@
-// The alias job: looks up the addresses of ALIAS records that lead out of their zone, and stores them where they changed.
-// Accounts take turns at jobs, so that whoever leads names to servers that never answer holds up nobody else.
+// The alias job: looks up the addresses of ALIAS targets outside their zone, and stores them if they changed. Jobs of
+// different accounts take turns, so names that lead to unresponsive servers don't delay other accounts.
 import { Resolver } from 'node:dns/promises'
 import { isIPv6 } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -36,21 +36,21 @@ export type AliasOptions = {
   db: Database
   log: Logger
   registry?: Registry
-  /** Default: the configured resolvers, or else the system's. */
+  /** By default the configured resolvers, or else the system's. */
   resolveAlias?: ResolveAlias
 }
 
-// Jobs wait for resolvers most of their time.
+// Jobs spend most of their time waiting for resolvers.
 const concurrency = 8
 const lookupsAtOnce = 10
-// Of one run, so that a zone of thousands gives way to others between two.
+// Per run, so that a zone with thousands of targets lets others run in between.
 const targetsInARun = 200
 const minSeconds = 60
 const maxSeconds = 3_600
 const maxRetrySeconds = 600
-// Targets that are due a little later are looked up together with those that are due, and change the zone once.
+// Targets that are due within this time are looked up together and change the zone once.
 const togetherMs = 10_000
-// The job fails only for an unavailable database; those that were given up are queued again by the housekeeping.
+// The job only fails if the database is unavailable. Housekeeping queues jobs again that were given up.
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
 export function createResolver(servers: readonly string[]): ResolveAlias {
@@ -67,7 +67,7 @@ export function createResolver(servers: readonly string[]): ResolveAlias {
   }
 }
 
-/** By name of the ALIAS, the name outside that it leads to; those that end in the zone or at the edge are left out. */
+/** The outside target of each ALIAS name; those that end in the zone or at the edge are left out. */
 async function targetsOf(db: Database, zone: AliasZone, outside: OutsideAddresses): Promise<Map<string, string>> {
   const inside = zone.aliases.some(({ value }) => nameWithinZone(value, zone.name) !== null)
   const records = emptyRecords(wireName(zone.name)).edit()
@@ -87,7 +87,7 @@ async function targetsOf(db: Database, zone: AliasZone, outside: OutsideAddresse
   return targets
 }
 
-/** Addresses by type, null where the lookup failed; and for how long they hold. */
+/** Addresses by type, null if the lookup failed, and how long they are valid. */
 type Found = { A: string[] | null; AAAA: string[] | null; seconds: number }
 
 const sameTexts = (one: readonly string[], other: readonly string[]) => one.join() === other.join()
@@ -96,7 +96,7 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
   const { config, db, log, registry } = options
   const resolve = options.resolveAlias ?? createResolver(config.dnsResolvers)
   const outside: OutsideAddresses = { edge: edgeAddresses(config) }
-  // A private address says what stands in the network of the resolver, and leads visitors into their own.
+  // A private address would reveal the resolver's network, and lead visitors into their own.
   const mayAnswer = config.production ? isPublicAddress : () => true
   const lookups = new Counter({
     name: 'berth_alias_lookups_total',
@@ -138,7 +138,7 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
     return found
   }
 
-  /** A failure keeps the addresses of before, unless they were those of another target. */
+  /** A failure keeps the previous addresses, unless they belong to another target. */
   function rowOf(name: string, target: string, before: AliasRow | undefined, found: Found): AliasRow {
     const kept = before?.target === target ? before : undefined
     const failed = found.A === null || found.AAAA === null
@@ -208,7 +208,7 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
         )
       },
       async giveUp() {
-        // The rows still have the time of the next lookup, by which requeueOverdueAliases finds them.
+        // The rows keep the time of the next lookup, by which requeueOverdueAliases finds them.
       },
     },
   }

@@ -1,5 +1,5 @@
-// Reads large zones beside all others, one at a time and page by page, and signs what takes long, so that neither the event
-// loop nor the changes of other zones wait for them.
+// Reads large zones in the background, one at a time and page by page, and signs what takes long, so that neither the event
+// loop nor changes of other zones have to wait.
 import type { Logger } from 'pino'
 import { wireName } from '../../../dns/packet/wire-names.ts'
 import type { Database } from '../../../platform/database/database.ts'
@@ -10,11 +10,11 @@ import { emptyRecords } from '../zones/zone-records.ts'
 import type { ZoneRow } from '../zones/zone-table.ts'
 
 export type LargeZones = {
-  /** Has a zone read. With `again`, this is for one that waits or is being read already; false for any other. */
+  /** Queues a zone to be read. With `again`, only notes a change of a zone that is already queued; false if it isn't. */
   add(name: string, again?: 'again'): boolean
-  /** How many are left to be read. */
+  /** How many zones remain to be read. */
   readonly size: number
-  /** Resolves when none is left, or one could not be read. */
+  /** Resolves when none remains, or one couldn't be read. */
   settled(): Promise<void>
   close(): Promise<void>
 }
@@ -23,11 +23,11 @@ export type LargeZonesOptions = {
   db: Database
   platform: PlatformZones
   log: Logger
-  /** Signs what was read, if its zone is signed. */
+  /** Signs a zone that was read, if it is signed. */
   complete(row: ReadRow): Promise<ZoneRow>
-  /** Called with a zone as it was read; null if it is not served. */
+  /** Called with a zone that was read; null if it isn't served. */
   onRead(name: string, row: ZoneRow | null): void
-  /** Called after that if the zone changed while it was read: what changed is not in it. */
+  /** Called after that if the zone changed while it was read, so that the change may be missing. */
   onChanged(name: string): void
   onIdle(): void
 }
@@ -36,7 +36,7 @@ const retryMs = 1_000
 
 export function createLargeZones(options: LargeZonesOptions): LargeZones {
   const { db, platform, log, complete, onRead, onChanged, onIdle } = options
-  /** Those to be read, and whether one has changed since its reading began. */
+  /** The zones to read, and whether each has changed since its reading began. */
   const pending = new Map<string, { changed: boolean }>()
   let running: Promise<void> | null = null
   let timer: NodeJS.Timeout | undefined
@@ -52,7 +52,7 @@ export function createLargeZones(options: LargeZonesOptions): LargeZones {
     return row && complete({ ...row, records: row.records ?? draft.done() })
   }
 
-  /** Each once. One that cannot be read keeps no other from being read. */
+  /** Reads each zone once. One that can't be read doesn't block the others. */
   async function run(): Promise<void> {
     let failure: unknown
     for (const [name, state] of [...pending]) {

@@ -1,5 +1,5 @@
-// NOTIFY from the primaries of zones that are followed here (RFC 1996): their zones are looked at soon. Whoever sends one
-// from a forged address has a primary asked for its serial once more, and no more often than is allowed.
+// NOTIFY from primaries of zones that follow them (RFC 1996): those zones are checked soon. A forged NOTIFY only causes
+// another query for the primary's serial, and at a limited rate.
 import type { Logger } from 'pino'
 import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
@@ -13,10 +13,10 @@ import type { ZoneTable } from '../zones/zone-table.ts'
 export type NoticesOptions = {
   table: Pick<ZoneTable, 'find'>
   db: Database
-  /** Gets those that no zone here waits for. */
+  /** Handles messages that no zone here is waiting for. */
   transfers: Transfers | null
   log: Logger
-  /** Questions to the database in a second, and of them for one zone. */
+  /** Database queries per second, in total and per zone. */
   perSecond?: { all: number; zone: number }
 }
 

@@ -1,4 +1,4 @@
-// Keeps the zones equal to the database: all are compared at start and after an outage, otherwise read by name.
+// Keeps the zones in sync with the database: compares all at startup and after an outage, otherwise reads them by name.
 import type { Logger } from 'pino'
 import type { Database } from '../../../platform/database/database.ts'
 import { follow } from '../../../platform/database/mirror.ts'
@@ -25,19 +25,19 @@ import { createLargeZones } from './large-zones.ts'
 
 export type Snapshot = {
   readonly table: ZoneTable
-  /** Renews some signatures whose time has come; tells how many it looked at. Done from time to time anyway. */
+  /** Renews some due signatures, as also happens periodically. Returns how many it checked. */
   renewSignatures(): Promise<number>
-  /** Called with the names of zones that were added, removed or changed, after the change is in effect. */
+  /** Calls `listener` with the names of zones that were added, removed or changed, after the change is in effect. */
   onChange(listener: (names: readonly string[]) => void): () => void
-  /** Called when a name may have moved from one zone to another. */
+  /** Calls `listener` when a name may have moved from one zone to another. */
   onMoved(listener: () => void): () => void
-  /** How long the zones may differ from the database; 0 while they are in sync. */
+  /** How long the zones may have differed from the database; 0 while they are in sync. */
   ageSeconds(): number
   close(): Promise<void>
 }
 
 const statesAtOnce = 20_000
-// A thousand zones of ten records are some 700 KB, and a statement of 20 ms.
+// A thousand zones of ten records are some 700 KB, and take 20 ms to read.
 const zonesAtOnce = 1_000
 
 function listeners<T extends unknown[]>() {
@@ -64,7 +64,7 @@ export type SnapshotOptions = {
   log: Logger
   /** Opens the keys of signed zones; without it, only what others have signed is served. */
   vault?: Vault | undefined
-  /** Where the zones are kept for a start without the database. */
+  /** Where the zones are saved, for a start without the database. */
   snapshots?: Snapshots | undefined
 }
 
@@ -87,11 +87,11 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   let announced = false
   const kept = options.snapshots?.open('zones', () => table.rows())
 
-  /** Which zones differ: a serial grows with every change, so names, ids and serials suffice without the records. */
+  /** The zones that differ: every change increases the serial, so names, ids and serials are enough. */
   async function compare(): Promise<Set<string>> {
     if (!announced) await announcePlatformZones(db, platform)
     announced = true
-    // Names that are left in the end are deleted from the database, except the platform's own zones.
+    // Names that remain at the end were deleted from the database, except for the platform's own zones.
     const differing = new Set([...table.names(), ...platform.keys()])
     for (let after = ''; ; ) {
       const states = await readServedStates(db, platform, after, statesAtOnce)
@@ -110,7 +110,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     for (const name of names) {
       if (large.add(name, 'again')) continue
       const source = table.get(name)
-      // The changes of the platform's own zones are noted nowhere.
+      // Changes of the platform's own zones are not recorded.
       if (source?.records instanceof RecordsByName && !platform.has(name)) known.push(source)
       else others.push(name)
     }
@@ -118,7 +118,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     const zones = await readServedZones(db, platform, others)
     const grown = await versions.completeChanges(table.changed(changed.rows))
     const whole = await versions.completeSome(zones.rows)
-    // A large zone is read beside the others, which do not wait for it.
+    // Large zones are read in the background, so that the others needn't wait.
     const apart = new Set([...changed.large, ...zones.large, ...grown.others, ...whole.others])
     for (const name of apart) large.add(name)
     for (const { name } of changed.rows) apart.add(name)
@@ -130,7 +130,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   function tell(changed: string[], rows: readonly { refused: boolean }[]): void {
     if (changed.length === 0) return
     changes.tell(changed)
-    // What is refused must stay so if the next start is without the database.
+    // A refused zone must stay refused if the next start is without the database.
     kept?.changed(rows.some(({ refused }) => refused))
   }
 
@@ -144,7 +144,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     onIdle: settle,
   })
 
-  /** Called when one of the two that keep the zones current is done. */
+  /** Called when the reader of zones or that of large zones is done. */
   function settle(): void {
     if (behind || large.size > 0) return
     if (notifications.connected) staleSinceMs = null
@@ -153,9 +153,9 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
 
   function restore(rows: KeptRow[], at: Date): void {
     const known = rows.flatMap((row) => {
-      // What is signed stays as it is: nothing can be signed now.
+      // Signed zones stay as they are, because nothing can be signed now.
       if (!row.id.startsWith(platformIds) || row.signing) return [row]
-      // Those of the platform are made from today's configuration.
+      // The platform's zones are built from the current configuration.
       const own = platform.get(row.name)
       return own ? [{ ...row, verified: own.verified, records: own.records.join('\n') }] : []
     })

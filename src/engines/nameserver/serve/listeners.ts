@@ -1,4 +1,4 @@
-// UDP and TCP on one address and one port.
+// UDP and TCP on the same address and port.
 import type { Logger } from 'pino'
 import type { ListenAddress } from '../../../dns/listen-address.ts'
 import type { NameserverMetrics } from '../answer/metrics.ts'
@@ -19,7 +19,7 @@ export type ListenOptions = {
 const portAttempts = 5
 
 /**
- * With port 0 the system chooses a port for TCP, which may be in use for UDP: then another one is tried. TCP is opened
+ * With port 0, the system chooses a port for TCP, which may be in use for UDP; then another one is tried. TCP is opened
  * first because it fails if another server has the port, while UDP might share the port with that server.
  */
 export async function listenOn(

@@ -1,4 +1,4 @@
-// Answers one packet over UDP or TCP: from the cache, then from the zone, then when a new ALIAS has its addresses.
+// Answers a packet over UDP or TCP: from the cache, from the zone, or once a new ALIAS has its addresses.
 import type { Logger } from 'pino'
 import { extendedErrors, headerOctets, opcodes, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { decodeQuery, emptyQuery, nameInQuery, type Query } from '../../../dns/packet/query.ts'
@@ -24,7 +24,7 @@ export type Channel = {
   send(answer: Buffer, peer: Peer): void | Promise<void>
   /** Aborted when a connection closes. */
   readonly signal?: AbortSignal
-  /** Aborted when the client sends nothing more: it has left, or still reads what comes at once. */
+  /** Aborted when the client ends its side: it may be gone, or still read what is sent at once. */
   readonly leaving?: AbortSignal
 }
 
@@ -37,9 +37,9 @@ export type ResponderOptions = {
   rateLimit: RateLimit | null
   metrics: NameserverMetrics
   transfers: Transfers | null
-  /** Default: none, and an update is NOTIMP. */
+  /** Without it, updates are answered with NOTIMP. */
   updates?: Updates | null
-  /** Takes every NOTIFY message. Default: `transfers` does. */
+  /** Handles every NOTIFY message; by default, `transfers` does. */
   notices?: Transfers | null
   /** Host name of this nameserver, sent to clients that request it (NSID, RFC 5001). */
   nsid: string
@@ -52,7 +52,7 @@ export type Responder = {
 }
 
 const maxTcp = 65_535
-// Waiting queries cost memory; beyond this number none waits for an address, and none of an account that has its part.
+// Waiting queries cost memory. Above these numbers, in total or per account, a query fails instead of waiting.
 const maxWaiting = { account: 200, all: 1_000 }
 
 const dnssecOf = ({ dnssecOk }: Query, { signing }: ZoneSource): Dnssec =>
@@ -83,7 +83,7 @@ export function createResponder(options: ResponderOptions): Responder {
     return hash
   }
 
-  /** As long as any message may be; the encoder writes another one if that is too long for this packet. */
+  /** Encodes without a size limit. The encoder is called again if the result is too long for this packet. */
   function encodeWhole({ message, query }: Context, name: string, found: Found): Encoded {
     return encoder.encode(questionOf(message, query, name), name, found, maxTcp)
   }
@@ -123,8 +123,8 @@ export function createResponder(options: ResponderOptions): Responder {
   }
 
   /**
-   * The answer to a name that does not exist is made and cached for all such names below its closest encloser; with
-   * signatures, for those in its gap. Undefined if the name exists, or its answer is not theirs.
+   * The answer for a nonexistent name is cached for all such names below its closest encloser; with signatures, for those in
+   * its gap. Undefined if the name exists, or needs an answer of its own.
    */
   function answerBelow(context: Context, name: string, source: ZoneSource): Buffer | null | undefined {
     const { message, query, opt } = context
@@ -155,7 +155,7 @@ export function createResponder(options: ResponderOptions): Responder {
     return made
   }
 
-  /** The zone is there, but cannot be asked in time. */
+  /** The zone exists, but its answer isn't available in time. */
   function failLate(context: Context, source: ZoneSource): Buffer | null {
     const made = fault(context, rcodes.SERVFAIL, extendedErrors.notReady)
     if (made) countQuestion(table.tallyOf(source), context.query.type, rcodes.SERVFAIL)
@@ -189,14 +189,14 @@ export function createResponder(options: ResponderOptions): Responder {
   /** Waits for the addresses of a new ALIAS in a zone. */
   async function answerLater(context: Context, name: string, zone: string) {
     await aliases.settled(zone)
-    // The zone may have changed meanwhile.
+    // The zone may have changed in the meantime.
     const source = table.find(name, context.query.type)
     if (!source) return fault(context, rcodes.REFUSED, extendedErrors.notAuthoritative)
     const found = find(source, name, context.query)
     return found.awaits ? failLate(context, source) : answerFound(context, name, found, source)
   }
 
-  /** Transfers and updates may send several messages, and later. */
+  /** Passes transfers and updates to their handlers, which may send several messages later. */
   function handOver(message: Buffer, query: Query, peer: Peer, channel: Channel): Promise<void> | null {
     const { opcode } = query
     const taker = opcode === opcodes.UPDATE ? updates : ((opcode === opcodes.NOTIFY ? notices : null) ?? transfers)

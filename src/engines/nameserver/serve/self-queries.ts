@@ -1,18 +1,18 @@
-// Finds out by queries of its own whether a nameserver answers: over TCP and UDP at every address, by every thread.
+// Checks that a nameserver answers, by sending itself queries: over TCP and UDP, at every address, to every thread.
 import { randomInt } from 'node:crypto'
-import { reachableAddress, type ListenAddress } from '../../../dns/listen-address.ts'
+import { type ListenAddress, reachableAddress } from '../../../dns/listen-address.ts'
 import { exchangeOverTcp, exchangeOverUdp } from '../../../dns/packet/exchange.ts'
 import { encodeQuestion } from '../../../dns/packet/message.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 
 const timeoutMs = 250
 const rounds = 3
-// The system chooses a thread by the port that a query comes from, so each is asked from several.
+// The system chooses a thread by the query's source port, so queries come from several.
 const queriesPerThread = 8
 const queriesPerRound = 64
 const chaos = 3
 
-/** A thread refuses this class without zones, and without asking the main thread. */
+/** A thread refuses this class without zones and without the main thread. */
 function selfQuery(): Buffer {
   const query = encodeQuestion('id.server', { id: randomInt(1 << 16), type: typeNumbers.TXT, recursive: false })!
   query.writeUInt16BE(chaos, query.length - 2)
@@ -20,8 +20,8 @@ function selfQuery(): Buffer {
 }
 
 /**
- * Resolves with true once all have answered. `silentThreads` tells how many threads of a listener have not answered
- * anybody yet; those are asked again in later calls.
+ * Resolves with true once all have answered. `silentThreads` returns how many threads of a listener haven't answered any
+ * query yet; later calls query them again.
  */
 export function createSelfQueries(
   listeners: readonly ListenAddress[],

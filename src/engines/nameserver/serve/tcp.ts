@@ -12,15 +12,15 @@ export type TcpLimits = { idleMs: number; connections: number; connectionsPerAdd
 const defaultLimits: TcpLimits = {
   idleMs: 10_000,
   connections: 1_000,
-  // A resolver needs one or two; a large one behind a single address some more.
+  // A resolver needs one or two; a large one behind a single address needs some more.
   connectionsPerAddress: 100,
   inFlight: 16,
 }
 
-// Below that, a copy takes less time than a second buffer for the kernel.
+// Below this size, copying takes less time than passing a second buffer to the kernel.
 const copiedOctets = 4_096
 
-/** False if the socket has enough for now. */
+/** Returns false if the socket's buffer is full. */
 function write(socket: Socket, answer: Uint8Array): boolean {
   const length = Buffer.from([answer.length >> 8, answer.length & 0xff])
   if (answer.length <= copiedOctets) return socket.write(Buffer.concat([length, answer]))
@@ -43,7 +43,7 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
 
   const channel: Channel = {
     tcp: true,
-    // Few messages need it.
+    // Created on demand, because few messages need it.
     get signal() {
       closing ??= new AbortController()
       if (socket.destroyed) closing.abort()
@@ -66,7 +66,7 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
     },
   }
 
-  // Reading pauses while a client has too many queries in flight or does not read its answers.
+  // Reading pauses while a client has too many queries in flight or doesn't read its answers.
   function isFull(): boolean {
     return inFlight >= limits.inFlight || socket.writableNeedDrain
   }
@@ -100,7 +100,7 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
 
   socket.setNoDelay(true)
   socket.setTimeout(limits.idleMs, () => {
-    // With nothing left to read for the client, it is the server that takes its time.
+    // If there is nothing for the client to read, the server is the slow one.
     if (inFlight > 0 && socket.writableLength === 0) socket.setTimeout(limits.idleMs)
     else socket.destroy()
   })
@@ -126,9 +126,9 @@ export async function listenTcp(
   { host, port }: ListenAddress,
   responder: Responder,
   metrics: NameserverMetrics,
-  given: Partial<TcpLimits> = {},
+  overrides: Partial<TcpLimits> = {},
 ): Promise<TcpListener> {
-  const limits = { ...defaultLimits, ...given }
+  const limits = { ...defaultLimits, ...overrides }
   const sockets = new Set<Socket>()
   const perAddress = new Map<string, number>()
   const server = createServer({ allowHalfOpen: true }, (socket) => {

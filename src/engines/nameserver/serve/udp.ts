@@ -8,7 +8,7 @@ import type { Channel, Responder } from './responder.ts'
 
 export type UdpListener = { port: number; close(): Promise<void> }
 
-// Ports of services that answer any packet (echo, chargen and the like), and 0, which cannot receive.
+// Ports of services that answer any packet (echo, chargen and the like), and 0, which can't receive.
 export const reflectingPorts = new Set([0, 7, 13, 17, 19, 37])
 // Room for a burst while the process is busy, for example building a large zone.
 const bufferOctets = 4 << 20
@@ -46,7 +46,7 @@ export async function listenUdp(
       resolve()
     })
   })
-  // An answer that cannot be sent concerns one client, so it is not worth a warning.
+  // An answer that can't be sent only concerns one client, so it isn't worth a warning.
   socket.on('error', (err) => log.debug({ err }, 'a DNS answer could not be sent'))
   try {
     socket.setRecvBufferSize(bufferOctets)

@@ -1,12 +1,12 @@
-// How much customers' secondaries may transfer: a whole zone takes some of the event loop, however often it is asked for.
+// Limits how much customers' secondaries may transfer: each transfer of a whole zone takes time on the event loop.
 
-// A minute of an account: twenty whole zones, or six hundred differences.
+// Per minute and account: 20 whole zones, or 600 differences.
 const maxPerMinute = 600
 const costOfWhole = 30
 
 type Key = { id?: string; accountId?: string }
 
-/** Whether a key may transfer something now; those of the platform may always. `onUsed` is told once a minute. */
+/** Whether a key may transfer something now; those of the platform always may. `onUsed` is called once a minute. */
 export function createAllowance(now: () => number, onUsed: (id: string) => void = () => {}) {
   const spent = new Map<string, number>()
   const used = new Set<string>()

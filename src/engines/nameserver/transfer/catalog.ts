@@ -1,4 +1,4 @@
-// The catalog zone (RFC 9432): one record per zone, which tells secondaries which zones to transfer.
+// The catalog zone (RFC 9432): one record per zone, from which secondaries learn which zones to transfer.
 import { createHash } from 'node:crypto'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
@@ -15,7 +15,7 @@ export type Catalog = {
   readonly origin: string
   readonly serial: number
   soa(): Rrset
-  /** Everything but the SOA, of this version whenever it is asked for. */
+  /** All records of the current version except the SOA, even if they are read later. */
   records(): Iterable<OwnedSet>
   /** Call when this zone may have been added, removed or replaced by another one of the same name. */
   touch(origin: string): void
@@ -25,8 +25,8 @@ export type Catalog = {
 const typePtr = 12
 const ttl = 0
 const timers = { refresh: 600, retry: 60, expire: 604_800, minimum: 0 }
-// The serial is the time, so that it grows over restarts without being stored. In bursts it may be ahead of the clock
-// by this much; a new process starts at that lead, so it is never behind the serials of the process before.
+// The serial is the time, so that it grows across restarts without being stored. In bursts it may be ahead of the clock by
+// this much. A new process starts with that lead, so it is never behind the serials of the previous process.
 const leadSeconds = 10
 const coalesceMs = 20
 const waitMs = 100
@@ -50,7 +50,7 @@ function soaOf(serial: number): Rrset {
   }
 }
 
-/** From the id: a recreated domain restarts its serials, and a new label makes secondaries drop the old zone. */
+/** Derived from the id: a recreated domain restarts its serials, and a new label makes secondaries drop the old zone. */
 function labelOf({ id }: ZoneSource): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 32)
 }

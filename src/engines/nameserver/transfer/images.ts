@@ -1,5 +1,5 @@
-// Versions of zones as messages. Each is encoded once, in small pieces and as far as it is sent, for all who transfer it at
-// the same time; it is dropped when the last of them ends.
+// Versions of zones as messages. Each is encoded once, in small pieces and only as far as needed, for all concurrent
+// transfers of it, and dropped when the last of them ends.
 import { turn } from '../../../platform/pauses.ts'
 import { createEncoder, type Encoder, type Template } from '../answer/encode.ts'
 import { encodeSome, messageOctets, minOctets } from '../answer/messages.ts'
@@ -8,10 +8,10 @@ import type { OwnedSet } from '../zones/lookup.ts'
 /** A message without id, question and signature. */
 export type ImageMessage = { template: Template; records: number }
 
-/** What an image is of: `from` is the serial that its changes begin with, null for a whole zone. */
+/** Identifies an image. `from` is the serial at which its changes start; null for a whole zone. */
 export type ImageOf = { version: unknown; origin: string; from: number | null; records(): Iterable<OwnedSet> }
 
-// Those of a signed zone take about half a millisecond to look up, and no query waits for much more.
+// Records of a signed zone take about half a millisecond to look up, and no query waits for much more.
 const recordsInAPiece = 20
 
 class Image {
@@ -20,7 +20,7 @@ class Image {
   readonly #encoder: Encoder
   readonly #origin: string
   readonly #records: Iterator<OwnedSet>
-  /** Looked up, and in no message yet. */
+  /** Looked up, but in no message yet. */
   #pending: OwnedSet[] = []
   #isDone = false
   #running: Promise<void> | null = null
@@ -31,7 +31,7 @@ class Image {
     this.#records = records()[Symbol.iterator]()
   }
 
-  /** Null behind the last one, and for a reader who is gone. */
+  /** Null after the last one, and for a reader that is gone. */
   async message(index: number): Promise<ImageMessage | null> {
     while (index >= this.messages.length && this.#isWanted() && !this.#isEnded()) {
       this.#running ??= this.#encode().finally(() => {
@@ -42,7 +42,7 @@ class Image {
     return this.messages[index] ?? null
   }
 
-  /** Gives its memory back at once: a garbage collection may be minutes away. It must not be read any more. */
+  /** Frees the memory at once, because garbage collection may be minutes away. The image must not be read any more. */
   discard(): void {
     for (const { template } of this.messages.splice(0)) (template.octets.buffer as ArrayBuffer).transfer(0)
   }
@@ -54,7 +54,7 @@ class Image {
 
   #isEnded = () => this.#isDone && this.#pending.length === 0
 
-  /** The next message, unless nobody is left who waits for it. */
+  /** Encodes the next message, unless no reader remains. */
   async #encode(): Promise<void> {
     let octets = minOctets(this.#pending)
     while (octets < messageOctets && !this.#isDone) {
@@ -96,7 +96,7 @@ export function createImages() {
   }
 
   return {
-    /** How many are kept. */
+    /** How many are in memory. */
     get size() {
       return images.size
     },
@@ -111,7 +111,7 @@ export function createImages() {
           const message = await image.message(index)
           if (!message) return
           yield message
-          // A message that is there already takes no time, and others must get their turn all the same.
+          // An existing message takes no time, but other work must get its turn.
           await turn()
         }
       } finally {

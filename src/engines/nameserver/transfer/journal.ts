@@ -1,4 +1,4 @@
-// The latest changes of every zone, in bounded memory: the source of IXFR answers.
+// The latest changes of every zone, in limited memory: the source of IXFR answers.
 import type { OwnedSet } from '../zones/lookup.ts'
 import type { Rrset } from '../zones/zone.ts'
 
@@ -12,13 +12,13 @@ export type Difference = {
   added: OwnedSet[]
 }
 
-/** A change of a zone. What differs may be found when it is asked for: most secondaries ask once for several changes. */
+/** A change of a zone. Its difference may be computed on demand, because most secondaries fetch several changes at once. */
 export type Step = {
   readonly from: number
   readonly to: number
-  /** What it takes of memory, in records. */
+  /** How much memory it takes, in records. */
   readonly weight: number
-  /** Null if it cannot be told. */
+  /** Null if it is unknown. */
   difference(): Difference | null
 }
 
@@ -26,13 +26,13 @@ export type Journal = {
   add(origin: string, step: Step): void
   /** Drops the changes of a zone, because they no longer lead to its current version. */
   drop(origin: string): void
-  /** The changes from a serial to the newest, or null if they are not known. */
+  /** The changes from a serial to the newest; null if they are unknown. */
   since(origin: string, serial: number): readonly Step[] | null
   readonly records: number
 }
 
 const versionsPerZone = 20
-// About 50 MB at most; a secondary that is further behind gets the whole zone.
+// About 50 MB at most. A secondary that is further behind gets the whole zone.
 const recordsInAll = 200_000
 
 /** RFC 1982: serial number arithmetic wraps around. */
@@ -48,7 +48,7 @@ export function knownStep(difference: Difference): Step {
 }
 
 export function createJournal(versions = versionsPerZone, highest = recordsInAll): Journal {
-  // In order of last change, so that the first is dropped first.
+  // In order of the last change, so that the oldest is dropped first.
   const zones = new Map<string, Step[]>()
   let records = 0
 

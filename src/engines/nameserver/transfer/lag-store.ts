@@ -1,11 +1,11 @@
-// Lags of secondaries in the database: rows and events of the zones' owners.
+// Stores lags of secondaries in the database, as rows and events of the zones' owners.
 import { textName, wireName } from '../../../dns/packet/wire-names.ts'
 import type { Database } from '../../../platform/database/database.ts'
 import { beginLag, endLag, forgetLag, knownLags, noteCheck, platformIds } from '../../../services/dns/index.ts'
 import type { ZoneTable } from '../zones/zone-table.ts'
 import type { LagStore } from './lag.ts'
 
-/** The platform's own zones have no owner to tell; the metrics count them. */
+/** The platform's own zones have no owner; the metrics count their lags. */
 export function createLagStore(db: Database, table: ZoneTable): LagStore {
   function idOf(origin: string): string | null {
     const id = table.get(textName(origin))?.id

@@ -1,4 +1,4 @@
-// NOTIFY to the secondaries (RFC 1996): signed, repeated until acknowledged, one at a time per zone and secondary.
+// NOTIFY to secondaries (RFC 1996): signed, repeated until acknowledged, one at a time per zone and secondary.
 import { randomInt } from 'node:crypto'
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
@@ -9,7 +9,7 @@ import { textName } from '../../../dns/packet/wire-names.ts'
 import { createEncoder } from '../answer/encode.ts'
 import type { Rrset } from '../zones/zone.ts'
 
-/** `address` is host and port as they are configured. */
+/** `address` is the host and port as configured. */
 export type Secondary = { address: string; host: string; port: number; key: TsigKey }
 
 export type Notifier = {
@@ -20,7 +20,7 @@ export type Notifier = {
 }
 
 export type NotifierOptions = {
-  /** Null if the zone was removed meanwhile. */
+  /** Null if the zone was removed in the meantime. */
   soaOf(origin: string): Rrset | null
   onEnd(result: 'acknowledged' | 'lost', tries: number, about: { origin: string; secondary: Secondary }): void
   log: Logger
@@ -32,7 +32,7 @@ export type NotifierOptions = {
 export const retryDelaysMs = [1_000, 3_000, 10_000, 30_000] as const
 // Changes of one zone within this time are one notice, so that a secondary transfers them together.
 const spacingMs = 100
-// Per secondary, so that an unreachable one does not delay the others.
+// Per secondary, so that an unreachable one doesn't delay the others.
 const maxInFlight = 200
 const maxId = 0x10000
 
@@ -46,9 +46,9 @@ type Notice = {
   packet: Buffer
   mac: Buffer
   acknowledged: boolean
-  /** The zone has changed again since the notice was sent. */
+  /** Whether the zone has changed again since the notice was sent. */
   again: boolean
-  /** `spacingMs` has passed: only then may the notice be sent again or dropped. */
+  /** Whether `spacingMs` has passed: only then may the notice be sent again or dropped. */
   spaced: boolean
   timer: NodeJS.Timeout | undefined
 }
@@ -83,7 +83,7 @@ function unsignedNotice(origin: string, soa: Rrset, id: number): Buffer {
 export function createNotifier(options: NotifierOptions): Notifier {
   const { soaOf, onEnd, log, now } = options
   const delays = options.retryDelaysMs ?? retryDelaysMs
-  /** By address and key: those that are told something now. */
+  /** Secondaries with open notices, by address and key. */
   const targets = new Map<string, Target>()
   const byId = new Map<number, Notice>()
   const sockets = new Map<string, Socket>()
@@ -109,7 +109,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
     return socket
   }
 
-  /** The sender's address does not matter: only a secondary can sign the response to this notice. */
+  /** The sender's address doesn't matter, because only the secondary can sign the response to this notice. */
   function receive(message: Buffer): void {
     if (message.length < headerOctets || (message[2]! & 0xf8) !== (0x80 | (opcodes.NOTIFY << 3))) return
     const notice = byId.get(message.readUInt16BE(0))
@@ -117,7 +117,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
     if (!notice || !tsig || tsig === 'malformed') return
     const { key } = notice.target
     if (verify(message, tsig, { key, nowSeconds: now(), prior: notice.mac }) !== tsigErrors.NONE) return
-    // A refusal counts as an acknowledgement too: a secondary fetches an unknown zone when the catalog tells it.
+    // A refusal also counts as an acknowledgement: a secondary fetches an unknown zone when the catalog lists it.
     notice.acknowledged = true
     if (notice.spaced) end(notice, 'acknowledged')
   }

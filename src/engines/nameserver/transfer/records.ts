@@ -14,11 +14,11 @@ import type { ZoneSource, ZoneTable } from '../zones/zone-table.ts'
 import { type Difference, knownStep, type Step } from './journal.ts'
 
 const addressTypes = [typeNumbers.A, typeNumbers.AAAA]
-// In a large zone; each costs some lookups.
+// In a large zone. Each costs some lookups.
 const maxFollowed = 100
 
 function* single(owner: string, set: Rrset): Generator<OwnedSet> {
-  // A set of thousands of records would not fit into a message; single records do.
+  // A set of thousands of records wouldn't fit into a message; single records do.
   for (const rdata of set.rdatas) yield { owner, set: { type: set.type, ttl: set.ttl, rdatas: [rdata] } }
 }
 
@@ -26,7 +26,7 @@ function* recordsAt(owner: string, { sets }: ZoneNode): Generator<OwnedSet> {
   for (const set of sets) if (set.type !== typeNumbers.SOA) yield* single(owner, set)
 }
 
-/** The records of a name but for the SOA, with the addresses of an ALIAS. */
+/** The records of a name except the SOA, with the addresses of an ALIAS. */
 function* answeredAt(zone: Zone, owner: string, node: ZoneNode, around: OutsideAddresses): Generator<OwnedSet> {
   yield* recordsAt(owner, node)
   if (node.alias === null) return
@@ -47,7 +47,7 @@ function flattened(zone: Zone, owner: string, type: number, around: OutsideAddre
 function* signingRecords(zone: SignedZone, entries: Iterable<string>, around: OutsideAddresses): Generator<OwnedSet> {
   for (const owned of setsIn(zone, entries, around)) {
     if (isDenial(owned.set.type)) yield owned
-    // Not kept: a whole zone would push out what answers are made of.
+    // Not cached: a whole zone would evict the signatures that answers need.
     const { owner, set } = owned
     yield* single(owner, { type: typeNumbers.RRSIG, ttl: set.ttl, rdatas: signatureRdatas(zone, owned) })
   }
@@ -56,15 +56,15 @@ function* signingRecords(zone: SignedZone, entries: Iterable<string>, around: Ou
 const isDenial = (type: number) => type === typeNumbers.NSEC || type === typeNumbers.NSEC3
 
 /**
- * Everything but the SOA, each record as it is asked for. An ALIAS whose addresses are not known yet is left out; they come
- * with the next version.
+ * All records except the SOA, created on demand. An ALIAS whose addresses aren't known yet is omitted; the next version
+ * includes them.
  */
 export function* zoneRecords(zone: Zone, around: OutsideAddresses): Generator<OwnedSet> {
   for (const [owner, node] of zone.nodes) yield* answeredAt(zone, owner, node, around)
   if (isSigned(zone)) yield* signingRecords(zone, chainOf(zone), around)
 }
 
-/** The SOA alone, without building the whole zone. */
+/** Only the SOA, without building the whole zone. */
 export function soaOf(table: ZoneTable, source: ZoneSource): Rrset {
   return table.zoneOf({ ...source, records: '', signing: null, live: false }).soa
 }
@@ -78,8 +78,8 @@ function insideAliasLines({ origin, records }: ZoneSource, around: OutsideAddres
 }
 
 /**
- * Adds the names that these lines lead through, and those above them, which may delegate them. False where a name has no
- * records of its own: a wildcard may answer for it, and whether it does depends on others.
+ * Adds the names that these lines lead through, and the names above them, which may be delegations. Returns false if one of
+ * them has no records: then a wildcard may answer for it, depending on other names.
  */
 function addFollowed({ name: zone, records }: ZoneSource, lines: readonly string[], names: Set<string>): boolean {
   for (const first of lines) {
@@ -102,7 +102,7 @@ function addFollowed({ name: zone, records }: ZoneSource, lines: readonly string
 
 type Part = { owners: Iterable<string>; entries: Iterable<string> }
 
-/** Everything but the SOA, or what a part of the names and of the chain has. */
+/** All records except the SOA, or those of a part of the names and of the chain. */
 function keyed(zone: Zone, around: OutsideAddresses, part: Part | null): Map<string, OwnedSet> {
   const records: OwnedSet[] = []
   for (const owner of part?.owners ?? zone.nodes.keys()) {
@@ -122,13 +122,13 @@ function keyOf({ owner, set: { type, ttl, rdatas } }: OwnedSet): string {
 const without = (all: Map<string, OwnedSet>, others: Map<string, OwnedSet>) =>
   [...all].filter(([key]) => !others.has(key)).map(([, one]) => one)
 
-/** Whether a challenge may have copied a wildcard, which is not among the lines of the names that changed. */
+/** Whether a challenge may have copied a wildcard, which isn't among the lines of the changed names. */
 function copiesWildcards({ records }: ZoneSource): boolean {
   for (const line of linesTyped(records, challengeType)) if (nameOf(line).includes('.')) return true
   return false
 }
 
-/** Null if it is unknown. Only changed names are built, so a large zone costs little more than a small one. */
+/** Null if it is unknown. Only changed names are built, so a large zone takes little more than a small one. */
 export function differenceOf(
   table: ZoneTable,
   before: ZoneSource,
@@ -164,19 +164,19 @@ export function differenceOf(
   return between(from, to, around, touched || null)
 }
 
-// Some fifty records: two such versions take less than what differs takes time.
+// Some fifty records: keeping two such versions costs less than computing the difference.
 const lazyCharacters = 5_000
-// What one record of a difference takes.
+// How much memory one record of a difference takes.
 const charactersOfARecord = 250
 
-/** The characters that a version takes while it is kept; null if it is large, or depends on more than its text. */
+/** The size of a version that is kept; null if it is large, or depends on more than its text. */
 function keptCharacters({ records, signing }: ZoneSource): number | null {
   if (typeof records !== 'string' || records.length > lazyCharacters) return null
   if (linesTyped(records, 'ALIAS').next().done !== true) return null
   return records.length + (typeof signing?.signatures === 'string' ? signing.signatures.length : 0)
 }
 
-/** The change from one version to the next; null if what differs is unknown. Of a small zone that is told when asked for. */
+/** The change from one version to the next; null if it is unknown. For a small zone, the difference is computed on demand. */
 export function stepBetween(
   table: ZoneTable,
   before: ZoneSource,
@@ -188,13 +188,13 @@ export function stepBetween(
     const difference = differenceOf(table, before, after, around)
     return difference && knownStep(difference)
   }
-  // Both versions are kept until then, and what differs from then on.
+  // Keeps both versions until the difference is computed, and then only the difference.
   let versions: [ZoneSource, ZoneSource] | null = [before, after]
   let known: Difference | null = null
   return {
     from: before.serial,
     to: after.serial,
-    // Each version is one of two steps.
+    // Each version belongs to two steps.
     weight: 2 + Math.ceil(has / charactersOfARecord),
     difference() {
       if (versions) known = differenceOf(table, ...versions, around)
@@ -204,7 +204,7 @@ export function stepBetween(
   }
 }
 
-/** What differs between two versions, in all of them or in what was touched. */
+/** The difference between two versions, either of everything or of what was affected. */
 function between(from: Zone, to: Zone, around: OutsideAddresses, touched: Touched | null): Difference {
   const had = keyed(from, around, touched && { owners: touched.owners, entries: touched.before })
   const has = keyed(to, around, touched && { owners: touched.owners, entries: touched.after })

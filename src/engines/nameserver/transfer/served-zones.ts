@@ -1,4 +1,4 @@
-// Which zones are served, and their versions before a change, because a snapshot reports only that they changed.
+// Tracks which zones are served, and their previous versions, because a snapshot only reports that they changed.
 
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'

@@ -1,17 +1,17 @@
-// Who transfers at the same time: so many of a key and of an account, in the order they came. Others of them wait, some of
-// them, and the rest is refused, so that nobody's transfers take the time of everybody's.
+// Limits concurrent transfers per key and per account, in order of arrival. Some more may wait, and the rest is refused, so
+// that nobody's transfers use up everybody's time.
 
 type Key = { name: string; accountId?: string }
 
-/** `waiting` is that of a key. */
+/** `waiting` is per key. */
 export type ShareLimits = { ofKey: number; ofAccount: number; waiting: number }
 
-/** To be called once, when a transfer ends. */
+/** Must be called once, when a transfer ends. */
 export type Leave = (end: 'complete' | 'aborted') => void
 
-// Secondaries of one zone come in twos and threads; they share one image of it.
+// A zone usually has two or three secondaries, which share one image of it.
 const customers: ShareLimits = { ofKey: 2, ofAccount: 4, waiting: 16 }
-// Its secondaries transfer every zone after a start; the limit of connections bounds how many wait.
+// After a restart, its secondaries transfer every zone. The connection limit also limits how many wait.
 const platform: ShareLimits = { ofKey: 16, ofAccount: 16, waiting: Number.POSITIVE_INFINITY }
 
 const minHoldMs = 1_000
@@ -34,7 +34,7 @@ export function createShares(later: Later = unhurried, limits = { customers, pla
   const shares = new Map<string, Share>()
 
   return {
-    /** Resolves with what ends the transfer when it may start; with null if too many wait, or the client leaves first. */
+    /** Resolves when the transfer may start, with a function to call at its end; null if too many wait, or the client left. */
     async enter({ name, accountId = '' }: Key, signal?: AbortSignal): Promise<Leave | null> {
       const { ofKey, ofAccount, waiting } = accountId === '' ? limits.platform : limits.customers
       const share: Share = shares.get(accountId) ?? { running: [], waiting: [], aborted: new Map() }
@@ -47,7 +47,7 @@ export function createShares(later: Later = unhurried, limits = { customers, pla
         else if (share.running.length === 0) shares.delete(accountId)
       }
 
-      // A client that starts transfers only to abort them costs a lookup each time, so its place stays taken for a while.
+      // A client that starts transfers only to abort them costs a lookup each time, so its slot stays taken for a while.
       const leave: Leave = (end) => {
         if (end === 'complete' || accountId === '') {
           share.aborted.delete(name)

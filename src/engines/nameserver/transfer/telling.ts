@@ -1,4 +1,4 @@
-// Tells secondaries of new versions of zones: the platform's own of every zone, customers' of theirs, until they serve them.
+// Notifies secondaries of new versions of zones until they serve them: our own of every zone, customers' of theirs.
 import type { Logger } from 'pino'
 import { listenAddress } from '../../../dns/listen-address.ts'
 import type { TsigKey } from '../../../dns/packet/tsig.ts'
@@ -7,27 +7,27 @@ import type { LagStore, LagSummary } from './lag.ts'
 import { createNotifier, type NotifierOptions } from './notify.ts'
 import { createWatch, type WatchOptions } from './watch.ts'
 
-/** A secondary of a customer: `address:port`, and the key that it is told by. */
+/** A customer's secondary: `address:port`, and the key that signs its notices. */
 export type CustomerSecondary = { address: string; key: TsigKey }
 
 export type Telling = {
-  /** A zone has a new version, or is there at the start. */
+  /** Call when a zone has a new version, or is there at startup. */
   tell(origin: string, why: 'changed' | 'start'): void
   forget(origin: string): void
-  /** A version was sent to the host at this address. */
+  /** Call when a version was sent to the host at this address. */
   sent(origin: string, address: string, serial: number): void
   lags(): LagSummary[]
   close(): Promise<void>
 }
 
 export type TellingOptions = {
-  /** Null: there are no secondaries of the platform. */
+  /** Null if the platform has no secondaries. */
   key: TsigKey | null
   /** `address:port` */
   secondaries: readonly string[]
   customersOf(origin: string): CustomerSecondary[]
   catalog: string
-  /** Both null for a zone that is gone. */
+  /** Both return null for a zone that is gone. */
   soaOf(origin: string): Rrset | null
   serialOf(origin: string): number | null
   onEnd(result: 'acknowledged' | 'lost'): void
@@ -42,7 +42,7 @@ export type TellingOptions = {
 export function createTelling(options: TellingOptions): Telling {
   const { key, customersOf, catalog, soaOf, serialOf, onEnd, store, delaysMs, retryDelaysMs, log, now } = options
   const own = key ? options.secondaries.map((address) => ({ address, key, ...listenAddress(address) })) : []
-  /** Zones that have changed since the start. */
+  /** Zones that have changed since startup. */
   const changed = new Set<string>()
   const notifier = createNotifier({
     soaOf,

@@ -30,9 +30,9 @@ export type TransfersOptions = {
   snapshot: Snapshot
   /** Addresses from outside the zones: ALIAS records are transferred as addresses. */
   outside: OutsideAddresses
-  /** Of the platform's own secondaries, which have every zone; null without any. */
+  /** The key of the platform's own secondaries, which get every zone; null if there are none. */
   key: TsigKey | null
-  /** Those of zones, by which their owners' secondaries have one zone each. */
+  /** The keys of zones, with which their owners' secondaries get one zone each. */
   keys?: Pick<ZoneKeys, 'find' | 'transfersOf'> | null
   /** `address:port` */
   secondaries: readonly string[]
@@ -40,11 +40,11 @@ export type TransfersOptions = {
   registry?: Registry
   /** Unix time in seconds. */
   now?: () => number
-  /** The key of a zone was used; told once a minute. */
+  /** Called when the key of a zone was used, at most once a minute. */
   onKeyUsed?(id: string): void
-  /** Where lagging secondaries are told of. */
+  /** Where lags of secondaries are recorded. */
   lags?: LagStore | undefined
-  /** Runs something after so many milliseconds; for tests. */
+  /** Runs something after this many milliseconds; for tests. */
   later?: Later
   /** How secondaries are watched; for tests. */
   watching?: Pick<TellingOptions, 'delaysMs' | 'retryDelaysMs'>
@@ -52,17 +52,17 @@ export type TransfersOptions = {
 
 export type RunningTransfers = Transfers & { close(): Promise<void> }
 
-/** The platform's, or that of a zone. */
+/** The platform's key, or that of a zone. */
 type RequestKey = TsigKey & Partial<Pick<ZoneKey, 'id' | 'accountId' | 'purpose' | 'domainId'>>
 
-/** Who sent a request: signed by a key that is known. */
+/** Who sent a request, signed with a known key. */
 type Requester = { key: RequestKey; sign: Signer }
 
-/** An upper bound: the size of a signature is known only after signing, and a signed answer must be sent. */
+/** An upper bound: the size of a signature is only known after signing, and a signed answer must be sent. */
 const signatureOctets = (key: TsigKey) => key.name.length + 80
 
 const refusalMs = 1_000
-// More never fit into a message: none is shorter than 12 octets.
+// No more can fit into a message, because each has at least 12 octets.
 const maxSetsOverUdp = Math.floor(1232 / 12)
 const weightOf = (differences: readonly Difference[]) =>
   differences.reduce((sum, { removed, added }) => sum + removed.length + added.length + 2, 2)
@@ -77,7 +77,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
   const shares = createShares(later)
   const isAllowed = createAllowance(now, options.onKeyUsed)
   const served = followZones(snapshot, onZones)
-  // Only the platform's own secondaries have the catalog.
+  // Only the platform's own secondaries get the catalog.
   const catalog = createCatalog(key ? served.zones : new Map(), onCatalog, now)
   const telling = createTelling({
     key,
@@ -93,7 +93,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     now,
   })
 
-  /** Secondaries that the owner of a zone has named, with its keys. */
+  /** Secondaries that the owner of a zone has named, with their keys. */
   function customersOf(source: ZoneSource | undefined): CustomerSecondary[] {
     const own = source ? (keys?.transfersOf(source.id) ?? []) : []
     return own.flatMap((key) => key.notify.map((address) => ({ address, key })))
@@ -137,13 +137,13 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     return { origin, serial: source.serial, soa: soaOf(table, source), of: source, records }
   }
 
-  /** Null if the changes since that serial are not known. */
+  /** Null if the changes since that serial are unknown. */
   function stepsSince({ origin, serial }: Version, from: number | null): readonly Step[] | null {
     const steps = from === null ? null : journal.since(origin, from)
     return steps?.at(-1)?.to === serial ? steps : null
   }
 
-  /** Whether all of it was sent: a connection that closes ends it. */
+  /** Returns whether everything was sent; a closed connection ends it. */
   async function sendAll({ message, query, send, signal }: TransferRequest, sign: Signer, image: ImageOf) {
     let first = true
     for await (const { template, records } of images.read(image, signal)) {
@@ -154,7 +154,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     return !signal?.aborted
   }
 
-  /** The SOA alone means that nothing changed, or over UDP that the answer does not fit. */
+  /** The SOA alone means that nothing changed, or over UDP that the answer doesn't fit. */
   async function sendSoa(request: TransferRequest, requester: Requester, version: Version): Promise<void> {
     const { template } = encodeSome(encoder, version.origin, [soaIn(version)])
     const { message, query } = request
@@ -196,7 +196,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     }
     if (!tcp) return transferOverUdp(request, requester, version, from!)
     if (signal?.aborted) return
-    // Whoever leaves before its transfer has begun costs nothing, and must not count as one that aborts transfers.
+    // A client that leaves before its transfer starts costs nothing, and must not count as one that aborts transfers.
     const leave = await shares.enter(key, request.leaving)
     if (!leave) return refuseLate(request, sign)
     try {
@@ -206,14 +206,14 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     }
   }
 
-  /** Over a limit. Late, because a client that retries at once would keep the others waiting by that alone. */
+  /** Refuses after a delay, because a client that retries at once would keep the others waiting. */
   async function refuseLate(request: TransferRequest, sign: Signer): Promise<void> {
     if (request.signal?.aborted) return
     await new Promise<void>((resolve) => later(resolve, refusalMs))
     if (!request.signal?.aborted) await refuse(request, sign, rcodes.REFUSED)
   }
 
-  /** The zone, or the key, may have gone while the request waited. */
+  /** Checks again, because the zone or the key may have been deleted while the request waited. */
   async function transferNow(request: TransferRequest, { key, sign }: Requester, origin: string, from: number | null) {
     const version = findKey(wireName(key.name))?.id === key.id ? versionFor(origin, key) : null
     if (!version) return refuse(request, sign, rcodes.NOTAUTH)
@@ -254,7 +254,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     return key && keyName === wireName(key.name) ? key : (keys?.find(keyName) ?? null)
   }
 
-  /** The zone, as far as the key has it: that of the platform has every one, that of a zone has this one. */
+  /** The zone, if the key may transfer it: the platform's key may transfer all, a zone's key only that zone. */
   function versionFor(origin: string, requester: RequestKey): Version | null {
     if (requester === key) return versionOf(origin)
     const { purpose, domainId } = requester

@@ -1,4 +1,4 @@
-// What is sent of a version of a zone or of the catalog: all of it, or what changed since another one.
+// What to send of a version of a zone or of the catalog: all of it, or what changed since another version.
 import { turn } from '../../../platform/pauses.ts'
 import type { OwnedSet } from '../zones/lookup.ts'
 import type { Rrset } from '../zones/zone.ts'
@@ -8,9 +8,9 @@ export type Version = {
   origin: string
   serial: number
   soa: Rrset
-  /** The same for the same version. */
+  /** Identifies the version. */
   of: unknown
-  /** Everything but the SOA. */
+  /** All records except the SOA. */
   records(): Iterable<OwnedSet>
 }
 
@@ -35,7 +35,7 @@ export function* changesOf(version: Version, differences: readonly Difference[])
   yield soaIn(version)
 }
 
-/** What differs in each of these steps; null if that is not known of one. Each takes a turn of the event loop. */
+/** The differences of these steps; null if one is unknown. Each takes a turn of the event loop. */
 export async function differencesOf(steps: readonly Step[]): Promise<Difference[] | null> {
   const differences: Difference[] = []
   for (const step of steps) {

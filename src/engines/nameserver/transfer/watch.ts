@@ -1,4 +1,4 @@
-// Watches whether the secondaries serve the zones that they were told of, and has them told again until they do.
+// Watches whether secondaries serve the zones they were notified of, and notifies them again until they do.
 import { randomInt } from 'node:crypto'
 import type { Logger } from 'pino'
 import { listenAddress } from '../../../dns/listen-address.ts'
@@ -8,47 +8,47 @@ import type { LagReason } from '../../../services/dns/index.ts'
 import { isNewer } from './journal.ts'
 import { inTurn, type LagStore, type LagSummary } from './lag.ts'
 
-/** A secondary: `address:port`, and its host as transfers come from it. */
+/** A secondary: `address:port`, and the host that its transfers come from. */
 type Place = { address: string; host: string }
 
 export type Watch = {
-  /** A notice has ended; `changed` if it was for a change and not for the start of this process. */
+  /** A notice has ended. `changed` if it was for a change rather than for the start of this process. */
   noticed(origin: string, secondary: Place, notice: { acknowledged: boolean; changed: boolean }): void
   /** The zone was sent to a host at this serial. */
   sent(origin: string, host: string, serial: number): void
-  /** What lags now, by secondary of the platform. */
+  /** The current lags of the platform's secondaries. */
   lags(): LagSummary[]
   close(): void
 }
 
 export type WatchOptions = {
-  /** Those of the platform. */
+  /** The platform's secondaries. */
   secondaries: readonly Place[]
-  /** Whether a secondary is to have the zone. */
+  /** Whether a secondary should have the zone. */
   isTold(origin: string, address: string): boolean
   /** Null for a zone that is gone. */
   serialOf(origin: string): number | null
-  /** The catalog: an acknowledgement is all that tells whether a secondary has it. */
+  /** The catalog: only an acknowledgement shows that a secondary has it. */
   catalog: string
   notify(origin: string, secondary: string): void
   store?: LagStore | undefined
   log: Logger
   probe?(address: string, zone: string): Promise<Probe>
-  /** How long after a notice the secondary is asked for the first time, and between which times then. */
+  /** How long after a notice the secondary is queried first, and the range of intervals after that. */
   delaysMs?: { first: number; lowest: number; highest: number }
 }
 
 const defaultDelaysMs = { first: 2_000, lowest: 30_000, highest: 60_000 }
 const probesAtOnce = 50
 const unheard = new Set<Probe['error']>(['timeout', 'unreachable', 'refused'])
-// A zone that a secondary does not have at all may not be meant for it: after these rounds it is told less often, and so
-// is a secondary of a customer, who may name any address.
+// A secondary that doesn't have a zone at all may not be meant to. After this many rounds it is notified less often; so is
+// a customer's secondary, because customers may name any address.
 const eagerRounds = 20
 // Thousands of zones may have secondaries that never answer.
 const noteMs = 300_000
 
 type Entry = {
-  /** The serial that the secondary has to reach, and the one of the last notice since. */
+  /** The serial that the secondary has to reach, and that of the last notice since. */
   wanted: number
   latest: number
   acknowledged: boolean
@@ -57,17 +57,17 @@ type Entry = {
   checks: number
   served: number | null
   reason: LagReason | null
-  /** The reason that the store has; null if it has none. */
+  /** The reason in the store; null if it has none. */
   told: LagReason | null
-  /** What the store has of the last check, and since when. */
+  /** The last check in the store, and when it was stored. */
   noted: { result: string; atMs: number } | null
 }
 
 type Target = Place & {
-  /** Of the platform. */
+  /** Whether it is one of the platform's. */
   own: boolean
   entries: Map<string, Entry>
-  /** By zone: the serial that was sent there last, until it is served. */
+  /** By zone, the serial that was last sent there, until it is served. */
   sent: Map<string, number>
   first: NodeJS.Timeout | undefined
   round: NodeJS.Timeout | undefined
@@ -88,7 +88,7 @@ export function createWatch(options: WatchOptions): Watch {
   let closed = false
   let known = store === undefined
 
-  /** Whether it lags long enough to be told: it was asked twice, or no notice reaches it. */
+  /** Whether it lags long enough to be reported: it was queried twice, or no notice reaches it. */
   const lags = ({ reason, checks, acknowledged }: Entry) => reason !== null && (checks > 1 || !acknowledged)
 
   function reasonOf(target: Target, origin: string, entry: Entry, { serial, error }: Probe): LagReason {
@@ -100,7 +100,7 @@ export function createWatch(options: WatchOptions): Watch {
   }
 
   async function drop(target: Target, origin: string, entry: Entry): Promise<void> {
-    // Before the store is written to: a notice that ends meanwhile starts a new entry.
+    // Before writing to the store, because a notice that ends in the meantime starts a new entry.
     if (target.entries.get(origin) === entry) target.entries.delete(origin)
     target.sent.delete(origin)
     if (!entry.told) return
@@ -118,7 +118,7 @@ export function createWatch(options: WatchOptions): Watch {
     const { address: secondary } = target
     if (found.serial !== null && !isNewer(entry.latest, found.serial)) return drop(target, origin, entry)
     if (found.serial !== null && !isNewer(entry.wanted, found.serial)) {
-      // It follows, and the zone has changed once more meanwhile.
+      // It follows, but the zone has changed again in the meantime.
       if (entry.told) await write((store) => store.end({ origin, secondary }))
       Object.assign(entry, { wanted: entry.latest, sinceMs: Date.now(), checks: 0, reason: null, told: null })
       return
@@ -127,26 +127,26 @@ export function createWatch(options: WatchOptions): Watch {
     entry.served = found.serial
     entry.reason = reasonOf(target, origin, entry, found)
     notify(origin, secondary)
-    // It learns of a new zone by the catalog.
+    // It learns of a new zone from the catalog.
     if (entry.reason === 'not_served') notify(catalog, secondary)
-    // At the start nothing has changed: a secondary that does not answer then may well have everything.
+    // At startup nothing has changed, so a secondary that doesn't answer may well have everything.
     const { served, reason, sinceMs } = entry
     if (!lags(entry) || reason === entry.told || (!entry.changed && served === null)) return
     await write((store) => store.begin({ origin, secondary, served, reason, since: new Date(sinceMs) }))
     entry.told = reason
   }
 
-  /** For the owner of the zone; one that lags for long is written only so often. */
+  /** Stores the result for the owner of the zone, at a limited rate if nothing changes. */
   async function note(target: Target, origin: string, entry: Entry, { serial, error }: Probe): Promise<void> {
     const result = `${serial} ${error}`
     const isFresh = entry.noted?.result === result && Date.now() - entry.noted.atMs < noteMs
-    // The platform's own are asked whenever their status is.
+    // The platform's own secondaries are queried whenever their status is.
     if (target.own || isFresh) return
     await write((store) => store.checked({ origin, secondary: target.address, serial, error }))
     entry.noted = { result, atMs: Date.now() }
   }
 
-  /** Asks a secondary for a zone, or takes it for silent; null if there was nothing to ask. */
+  /** Queries a secondary for a zone, or assumes that it is silent; null if there was nothing to query. */
   async function check(target: Target, origin: string, isSilent: boolean): Promise<Probe | null> {
     const entry = target.entries.get(origin)
     if (!entry) return null
@@ -172,7 +172,7 @@ export function createWatch(options: WatchOptions): Watch {
     return found
   }
 
-  /** Asks for each of the zones; a secondary that does not answer at all is not asked for thousands of them. */
+  /** Queries each of the zones. A secondary that never answers isn't queried for thousands of them. */
   async function pass(target: Target, origins: string[]): Promise<void> {
     if (target.busy || closed) return
     target.busy = true
@@ -187,7 +187,7 @@ export function createWatch(options: WatchOptions): Watch {
           if (found && unheard.has(found.error)) silent++
           else if (found) answered = true
         } catch (err) {
-          // It is tried again in the next round.
+          // Retried in the next round.
           log.warn({ err, secondary: target.address, zone: textName(origin) }, 'a lag could not be noted')
         }
       }
@@ -197,7 +197,7 @@ export function createWatch(options: WatchOptions): Watch {
     plan(target, isFirst(target))
   }
 
-  /** Plans what is left to be asked, soon if something of it is asked for the first time. */
+  /** Plans the next checks, soon if there is a first one. */
   function plan(target: Target, soon: boolean): void {
     if (target.entries.size === 0 && !target.own) targets.delete(target.address)
     if (closed || target.entries.size === 0) return
@@ -249,7 +249,7 @@ export function createWatch(options: WatchOptions): Watch {
     return entry
   }
 
-  /** Those of the process before; without the database, in the next round. */
+  /** Loads the lags of the previous process; if the database is down, in the next round. */
   async function recall(): Promise<void> {
     if (known) return
     try {

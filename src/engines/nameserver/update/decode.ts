@@ -9,7 +9,7 @@ import { isRecordType, typeInZoneFile } from '../../../dns/type-names.ts'
 import type { Prerequisite, UpdateStep } from '../../../services/dns/index.ts'
 import { expandedRdata } from './rdata.ts'
 
-/** A fault of the message, by its rcode. */
+/** An error in the message, with its rcode. */
 export class UpdateFault extends Error {
   readonly rcode: number
 
@@ -19,15 +19,15 @@ export class UpdateFault extends Error {
   }
 }
 
-/** What a message asks to be done in a zone. */
+/** What a message wants to do in a zone. */
 export type DecodedUpdate = { zone: string; prerequisites: Prerequisite[]; steps: UpdateStep[] }
 
-/** As many records as are worked on without holding others up; more are refused. */
+/** As many records as we can process without delaying others; messages with more are refused. */
 export const maxRecords = 250
 
 type Rr = WireRecord & { name: string; ttl: number; empty: boolean }
 
-/** The name of the zone, and where the prerequisites begin. */
+/** The name of the zone, and where the prerequisites start. */
 export function readZone(message: Buffer): { zone: string; end: number } {
   if (message.length < headerOctets || message.readUInt16BE(4) !== 1) throw new UpdateFault(rcodes.FORMERR)
   const { name, end } = nameAt(message, headerOctets)
@@ -44,7 +44,7 @@ function nameAt(message: Buffer, start: number, known?: NameCache): { name: stri
   }
 }
 
-/** All of it, or the fault of the first record that is wrong. Nothing is looked at behind `end`, where the TSIG is. */
+/** Decodes the message up to `end`, where the TSIG starts. Throws the fault of the first invalid record. */
 export function decodeUpdate(message: Buffer, end: number): DecodedUpdate {
   const { zone, end: start } = readZone(message)
   const counts = [message.readUInt16BE(6), message.readUInt16BE(8)] as const
@@ -66,22 +66,22 @@ export function decodeUpdate(message: Buffer, end: number): DecodedUpdate {
   return { zone, prerequisites, steps }
 }
 
-/** The name as it is stored. One that cannot be is kept as it came: nothing is at it, and the rules of records refuse it. */
+/** The name as stored. A name that can't be stored stays as it is: nothing exists there, and the record rules refuse it. */
 function storedName(name: string, zone: string): string {
   const relative = relativeName(`${name}.`, zone)
   return relative.ok ? relative.value : `${name}.`
 }
 
-/** What a type is called here; one that zones cannot have by its number. */
+/** Our name for a type, or its number if zones can't contain it. */
 function typeName(number: number): string {
   const type = typeInZoneFile(`TYPE${number}`)
   return type === 'SOA' || isRecordType(type) ? type : `TYPE${number}`
 }
 
-// OPT, and those that exist only in questions and messages (RFC 6895, section 3.1).
+// OPT, and the types that only exist in questions and messages (RFC 6895, section 3.1).
 const isMeta = (type: number) => type === 0 || type === typeNumbers.OPT || (type >= 128 && type <= 255)
 
-/** The value as it is stored; null if it is none that a zone here can have. */
+/** The value as stored; null if a zone here can't contain it. */
 function storedValue(message: Buffer, zone: string, { type: number, dataStart, end }: Rr): string | null {
   const type = typeName(number)
   const octets = expandedRdata(message, number, { start: dataStart, end })

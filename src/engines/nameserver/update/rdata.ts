@@ -1,4 +1,4 @@
-// Rdata out of a message, with the names in it written out: a pointer means nothing outside its message.
+// Extracts rdata from a message and decompresses its names, because a pointer means nothing outside its message.
 import { maxPointers } from '../../../dns/packet/numbers.ts'
 import { skipName } from '../../../dns/packet/wire-names.ts'
 
@@ -18,7 +18,7 @@ const octetsBefore: Readonly<Record<number, number>> = {
   33: 6,
 }
 
-/** The octets of the name at `start` without pointers; null if it cannot be read, or ends elsewhere than at `end`. */
+/** The name at `start` without pointers; null if it can't be read, or doesn't end at `end`. */
 function wholeName(message: Buffer, start: number, end: number): Buffer | null {
   if (skipName(message.subarray(0, end), start) !== end) return null
   const labels: Buffer[] = []
@@ -29,7 +29,7 @@ function wholeName(message: Buffer, start: number, end: number): Buffer | null {
     if (length >= 0xc0) {
       if (at + 2 > message.length) return null
       at = message.readUInt16BE(at) & 0x3fff
-      // Every pointer must point further back than the last, so that there are no loops.
+      // Every pointer must point further back than the last, which rules out loops.
       if (at >= highest || ++pointers > maxPointers) return null
       highest = at
       continue
@@ -43,7 +43,7 @@ function wholeName(message: Buffer, start: number, end: number): Buffer | null {
   }
 }
 
-/** Null if a name in it cannot be read. */
+/** Null if a name in it can't be read. */
 export function expandedRdata(
   message: Buffer,
   type: number,

@@ -1,12 +1,12 @@
-// Turns for work on zones: in a zone one after another, few at once in all, and a bounded number that waits.
+// Schedules work on zones: one piece at a time per zone, few at once in total, and a limited number waiting.
 
 export type TurnLimits = { atOnce: number; waiting: number; waitingPerZone: number }
 
-/** Runs the work when its turn comes; null if too much waits already. */
+/** Runs the work when its turn comes; null if too much is waiting already. */
 export type Turns = <T>(zone: string, work: () => Promise<T>) => Promise<T> | null
 
 export function createTurns({ atOnce, waiting, waitingPerZone }: TurnLimits): Turns {
-  /** What waits or runs, by zone, in the order of their turns; the first of a zone may be running. */
+  /** Waiting and running work by zone, in the order of turns. The first of a zone may be running. */
   const queues = new Map<string, (() => Promise<void>)[]>()
   const running = new Set<string>()
   let count = 0
@@ -20,7 +20,7 @@ export function createTurns({ atOnce, waiting, waitingPerZone }: TurnLimits): Tu
         running.delete(zone)
         count--
         queue.shift()
-        // To the end of the order, behind all others who wait.
+        // Moves the zone to the end, behind all others.
         queues.delete(zone)
         if (queue.length > 0) queues.set(zone, queue)
         next()

@@ -1,4 +1,4 @@
-// Updates of zones (RFC 2136): checks who signed one, hands it to the service that the API uses, and signs the answer.
+// Updates of zones (RFC 2136): authenticates them, passes them to the service that the API uses, and signs the answer.
 import type { Logger } from 'pino'
 import { Counter, Registry } from 'prom-client'
 import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
@@ -14,14 +14,14 @@ import type { ZoneTable } from '../zones/zone-table.ts'
 import { decodeUpdate, readZone, UpdateFault } from './decode.ts'
 import { createTurns, type TurnLimits } from './turns.ts'
 
-/** Takes every message with the opcode UPDATE, and answers it. */
+/** Handles every message with the opcode UPDATE, and answers it. */
 export type Updates = { handle(request: TransferRequest): Promise<void> }
 
 export type UpdatesOptions = {
   keys: Pick<ZoneKeys, 'find'>
   table: Pick<ZoneTable, 'find'>
   db: Database
-  /** Updates by one key, and by all keys of an account, in a minute. */
+  /** Updates per minute by one key, and by all keys of an account. */
   perMinute: { key: number; account: number }
   log: Logger
   registry?: Registry
@@ -30,7 +30,7 @@ export type UpdatesOptions = {
   now?: () => number
 }
 
-// An update takes some milliseconds of a connection; those that wait cost the memory of their message.
+// An update uses a connection for some milliseconds; waiting ones cost the memory of their message.
 const defaultTurns: TurnLimits = { atOnce: 4, waiting: 200, waitingPerZone: 20 }
 
 const rcodeNames = new Map<number, string>(Object.entries(rcodes).map(([name, number]) => [number, name]))
@@ -46,7 +46,7 @@ export function createUpdates(options: UpdatesOptions): Updates {
     registers: [options.registry ?? new Registry()],
   })
 
-  /** A zone that is here is refused to the key of another; one that is not, is not ours to update. */
+  /** Refuses a zone that is served here but belongs to another key; any other zone isn't ours to update. */
   function refuseOther(zone: string): never {
     const origin = wireName(zone)
     throw new UpdateFault(table.find(origin, typeNumbers.SOA)?.origin === origin ? rcodes.REFUSED : rcodes.NOTAUTH)
@@ -57,7 +57,7 @@ export function createUpdates(options: UpdatesOptions): Updates {
     if (zone !== key.zone) refuseOther(zone)
     if (key.purpose !== 'update' || !isAllowed(key)) return rcodes.REFUSED
     const wanted = decodeUpdate(message, tsig.start)
-    // Twice as long as the signature is accepted here: the clocks of other nameservers may be late.
+    // Twice as long as the signature is accepted here, because the clocks of other nameservers may be late.
     const expiresAt = new Date((tsig.timeSigned + 2 * fudgeSeconds) * 1000)
     const work = () => applyUpdate(db, { ...wanted, keyId: key.id, mac: tsig.mac, expiresAt })
     const done = inTurn(key.domainId, work)
@@ -85,14 +85,14 @@ export function createUpdates(options: UpdatesOptions): Updates {
   }
 }
 
-/** Counts the updates of the present minute; only keys that are known are counted. */
+/** Counts the updates of the current minute; only known keys are counted. */
 function createLimit({ key, account }: UpdatesOptions['perMinute'], now: () => number) {
   const counts = new Map<string, number>()
   let minute = 0
-  const take = (id: string, most: number) => {
+  const take = (id: string, max: number) => {
     const count = (counts.get(id) ?? 0) + 1
     counts.set(id, count)
-    return count <= most
+    return count <= max
   }
   return ({ id, accountId }: ZoneKey): boolean => {
     const current = Math.floor(now() / 60)

@@ -7,14 +7,14 @@ import type { GapTable } from '../zones/gaps.ts'
 import type { Stamp } from './generations.ts'
 
 export type WorkerData = {
-  /** Sockets belong to the whole process: the main thread opens, closes and may send by them. */
+  /** Sockets belong to the whole process: the main thread opens and closes them, and may send through them. */
   listeners: { socket: number; nsid: string }[]
   cookieSecret: Uint8Array
-  /** Null: no rate limit. */
+  /** Null for no rate limit. */
   rateLimit: { perSecond?: number | undefined; slip?: number | undefined; memory: RateLimitMemory } | null
   tallies: SharedArrayBuffer
   generations: SharedArrayBuffer
-  /** Of the filter of names, which only the main thread changes. */
+  /** The memory of the name filter, which only the main thread changes. */
   names: SharedArrayBuffer
   /** How many packets were handed over and not answered yet. */
   outstanding: SharedArrayBuffer
@@ -22,7 +22,7 @@ export type WorkerData = {
   answering: SharedArrayBuffer
 }
 
-/** An answer for a worker's cache; `zone` is the id that its questions are counted for. */
+/** An answer for a worker's cache. `zone` is the id for which its queries are counted. */
 export type KeptAnswer = {
   hash: number
   octets: Uint8Array
@@ -32,17 +32,17 @@ export type KeptAnswer = {
   dnssec: Dnssec
   stamp: Stamp
   zone: string
-  /** The number of the `GapTable` that an answer for one gap is found by; null for others. */
+  /** The number of the `GapTable` that finds an answer for one gap; null for other answers. */
   gaps: number | null
 }
 
-/** The chain of a zone, told before the answers that are found by it. */
+/** The chain of a zone, sent before the answers that need it. */
 export type ZoneGaps = { zone: string; table: GapTable }
 
-/** What a worker is told: answers to keep, or to report what it has counted. It reports from time to time anyway. */
+/** Sent to a worker: answers to cache, or a request to report its counts, which it also does periodically. */
 export type ToWorker = KeptAnswer[] | ZoneGaps | 'report'
 
-/** What a worker tells: packed packets, or what it has counted by zone. */
+/** Sent by a worker: packed packets, or its counts by zone. */
 export type FromWorker = Uint8Array | Counted[]
 
 /** A packet that only the main thread can answer, and its sender as a `sockaddr`. */
@@ -52,8 +52,8 @@ const headOctets = 4
 const roomOctets = 1 << 16
 
 /**
- * Hands packets over in one buffer per turn of the event loop. As objects they would cost the main thread more than
- * their lookup.
+ * Hands packets over in one buffer per turn of the event loop. As objects, they would cost the main thread more than their
+ * lookup.
  */
 export function createPacker(send: (octets: Uint8Array<ArrayBuffer>) => void): (packet: HandedPacket) => void {
   const room = Buffer.allocUnsafeSlow(roomOctets)

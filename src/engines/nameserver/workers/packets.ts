@@ -1,4 +1,4 @@
-// UDP in batches, by Linux system calls that Node does not offer: one call receives or sends dozens of packets.
+// UDP in batches, with Linux system calls that Node doesn't offer: one call receives or sends dozens of packets.
 import { isIPv6 } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import { ipv4Octets, ipv4Text, ipv6Octets, ipv6Text } from '../../../dns/addresses.ts'
@@ -6,23 +6,23 @@ import type { ListenAddress } from '../../../dns/listen-address.ts'
 import { type Koffi, loadKoffi } from '../../../platform/koffi.ts'
 import type { Peer } from '../answer/without-zones.ts'
 
-/** Returns the answer to a packet, if any. Both arguments are valid only until it returns. */
+/** Returns the answer to a packet, if any. Both arguments are only valid until it returns. */
 export type Answer = (message: Buffer, sender: Buffer) => Buffer | null
 
 export type PacketSockets = {
-  /** Several sockets may have one address; the system distributes packets over them by their sender. */
+  /** Several sockets may have one address; the system distributes packets among them by sender. */
   open(address: ListenAddress): number
   close(socket: number): void
-  /** Sends to a sender passed to `Answer`; if the system's buffer is full, the answer is lost. */
+  /** Sends to a sender passed to `Answer`. If the system's buffer is full, the answer is lost. */
   send(socket: number, sender: Uint8Array, answer: Buffer): void
-  /** Returns when there is something to read, or after the time. */
+  /** Returns when there is something to read, or after the timeout. */
   waiter(sockets: readonly number[]): (timeoutMs: number) => void
-  /** Answers at most one batch of packets; true if there may be more. `onOversized` is called for too long packets. */
+  /** Answers at most one batch of packets; true if there may be more. `onOversized` is called for packets that are too long. */
   reader(socket: number, answer: Answer, onOversized: () => void): () => boolean
 }
 
 const batch = 64
-// No question is longer, and no answer over UDP.
+// No question is longer, nor any answer over UDP.
 const packetOctets = 4096
 const bufferOctets = 4 << 20
 
@@ -47,7 +47,7 @@ function senderOf({ host, port }: ListenAddress): Buffer {
   return name
 }
 
-// Most packets come from a few resolvers, and their addresses as text cost as much as a look into the cache of answers.
+// Most packets come from a few resolvers, and formatting an address takes as long as a cache lookup.
 const knownAddresses = new Map<number, string>()
 const maxKnown = 1_000
 
@@ -67,12 +67,12 @@ export function peerOf(sender: Buffer): Peer {
   return { address: ipv4 ? ipv4Of(sender) : ipv6Text(sender.subarray(8, 24)), port: sender.readUInt16BE(2) }
 }
 
-/** Memory for a batch: each packet has a header, which points to a sender and a vector, which points to the octets. */
+/** Memory for a batch: each packet has a header that points to a sender and to a vector, which points to the octets. */
 function createRoom(koffi: Koffi) {
   const vectorsAt = batch * headerOctets
   const sendersAt = vectorsAt + batch * vectorOctets
   const bodiesAt = sendersAt + batch * 32
-  // Not from Node's buffer pool: its address must not change.
+  // Not from Node's buffer pool, because its address must not change.
   const memory = Buffer.from(new ArrayBuffer(bodiesAt + batch * packetOctets))
   const words = new Uint32Array(memory.buffer)
   const start = koffi.address(memory)
@@ -108,7 +108,7 @@ function createSockets(koffi: Koffi): PacketSockets {
   const recvmmsg = libc.func('int recvmmsg(int, void *, unsigned int, int, void *)')
   const sendmmsg = libc.func('int sendmmsg(int, void *, unsigned int, int)')
 
-  /** Throws what Node would throw. */
+  /** Throws the error that Node would throw. */
   function checked(result: number, syscall: string, { host, port }: ListenAddress): number {
     if (result >= 0) return result
     const code = getSystemErrorName(-koffi.errno())
@@ -119,7 +119,7 @@ function createSockets(koffi: Koffi): PacketSockets {
     for (let at = 0; at < count; ) {
       const sent = sendmmsg(number, at === 0 ? memory : memory.subarray(at * headerOctets), count - at, dontWait)
       if (sent < 0 && koffi.errno() === tryAgain) return
-      // An answer that cannot be sent is skipped.
+      // Skips an answer that can't be sent.
       at += Math.max(1, sent)
     }
   }
@@ -146,16 +146,16 @@ function createSockets(koffi: Koffi): PacketSockets {
     close: (number) => void close(number),
     send: (number, sender, answer) => void sendto(number, answer, answer.length, dontWait, sender, sender.length),
     waiter(numbers) {
-      const asked = Buffer.from(new ArrayBuffer(numbers.length * 8))
+      const descriptors = Buffer.from(new ArrayBuffer(numbers.length * 8))
       for (const [index, number] of numbers.entries()) {
-        asked.writeInt32LE(number, index * 8)
-        asked.writeInt16LE(pollIn, index * 8 + 4)
+        descriptors.writeInt32LE(number, index * 8)
+        descriptors.writeInt16LE(pollIn, index * 8 + 4)
       }
-      return (timeoutMs) => void poll(asked, numbers.length, timeoutMs)
+      return (timeoutMs) => void poll(descriptors, numbers.length, timeoutMs)
     },
     reader(number, answer, onOversized) {
       const [from, to] = [createRoom(koffi), createRoom(koffi)]
-      // All of one socket have the same length, so that they are made once.
+      // All senders of a socket have the same length, so the views are created once.
       const senders: Buffer[] = []
       const senderAt = (index: number) => {
         const size = from.words[from.senderSize(index)]!
@@ -198,7 +198,7 @@ function createSockets(koffi: Koffi): PacketSockets {
   }
 }
 
-/** Null if not supported: another system, another processor, or no koffi. */
+/** Null if unsupported: another system or processor, or no koffi. */
 export async function loadPacketSockets(): Promise<PacketSockets | null> {
   const koffi = await loadKoffi()
   return koffi && createSockets(koffi)

@@ -1,4 +1,4 @@
-// The threads that answer over UDP: starts them, sends them answers, and replaces one that exits.
+// The threads that answer over UDP: starts them, sends them answers, and replaces those that exit.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
@@ -22,10 +22,10 @@ import {
 import { type PacketSockets, peerOf } from './packets.ts'
 
 export type SharedListener = {
-  /** One for each thread. */
+  /** One per thread. */
   sockets: number[]
   nsid: string
-  /** A responder that stores its answers in this cache. */
+  /** Creates a responder that stores its answers in this cache. */
   responderFor(cache: AnswerCache<ZoneSource>): Responder
 }
 
@@ -36,10 +36,10 @@ export type PoolOptions = Pick<WorkerData, 'cookieSecret' | 'rateLimit'> & {
   cache: AnswerCache<ZoneSource>
   generations: Generations
   generationMemory: SharedArrayBuffer
-  /** Of the filter of names. */
+  /** The memory of the name filter. */
   nameMemory: SharedArrayBuffer
   metrics: NameserverMetrics
-  /** Gets what the threads have counted. */
+  /** Collects what the threads have counted. */
   questions: TallyBook
   log: Logger
   /** The program of a thread, for tests. */
@@ -47,14 +47,14 @@ export type PoolOptions = Pick<WorkerData, 'cookieSecret' | 'rateLimit'> & {
 }
 
 export type Pool = {
-  /** Threads that have not answered a query at this listener since they were started. */
+  /** How many threads haven't answered a query at this listener since they started. */
   silent(listener: number): number
   close(): Promise<void>
 }
 
 const respawnMs = 1_000
 const reportWaitMs = 1_000
-// A thread may have lost what it was told: its cache is bounded, and it may be a new one.
+// A thread may not have them any more: its memory for them is limited, and it may be a new thread.
 const tellAgainMs = 1_000
 const usualProgram = programFile('src/engines/nameserver/workers/worker')
 
@@ -62,7 +62,7 @@ export function startPool(options: PoolOptions): Pool {
   const { listeners, generations, metrics, packets, program = usualProgram, log } = options
   const workers = new Set<Worker>()
   const timers = new Set<NodeJS.Timeout>()
-  /** Of each thread, by its number; set by the thread itself. */
+  /** By thread number, whether it has answered at each listener; set by the thread itself. */
   const answering: Int32Array[] = []
   let closed = false
 
@@ -97,7 +97,7 @@ export function startPool(options: PoolOptions): Pool {
     }
     return found
   }
-  // An answer is sent to the threads at its second request, so that a flood of questions that nobody repeats does not
+  // The threads get an answer when it is requested a second time, so that a flood of questions that nobody repeats doesn't
   // reach them.
   const shared: AnswerCache<ZoneSource> = {
     ...options.cache,
@@ -145,7 +145,7 @@ export function startPool(options: PoolOptions): Pool {
       workers.delete(worker)
       answering[index] = new Int32Array(listeners.length)
       if (closed) return
-      // Its sockets stay open, so that packets are queued in them meanwhile.
+      // Its sockets stay open, so packets are queued in them in the meantime.
       const timer = setTimeout(() => {
         timers.delete(timer)
         spawn(index, tallies)
@@ -156,7 +156,7 @@ export function startPool(options: PoolOptions): Pool {
 
   const tell = (worker: Worker, message: ToWorker) => worker.postMessage(message)
 
-  /** Resolves when the thread has told what it counted; one that does not answer is not waited for. */
+  /** Resolves when the thread has reported its counts, or doesn't respond. */
   async function lastReport(worker: Worker): Promise<void> {
     const reported = new Promise<void>((resolve) => {
       worker.on('message', (message: FromWorker) => void (message instanceof Uint8Array || resolve()))

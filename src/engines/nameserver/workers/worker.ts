@@ -1,4 +1,4 @@
-// A thread that answers UDP queries from its cache, or because no zone has the name, and hands all others to the main
+// A thread that answers UDP queries from its cache, or because no zone contains the name. It hands all others to the main
 // thread.
 import { parentPort, workerData } from 'node:worker_threads'
 import { decodeQuery, emptyQuery } from '../../../dns/packet/query.ts'
@@ -25,13 +25,13 @@ import { type Answer, loadPacketSockets, peerOf } from './packets.ts'
 const main = parentPort!
 const data = workerData as WorkerData
 const sockets = (await loadPacketSockets())!
-// More than a second of work for the main thread: clients have retried by then.
+// More than a second of work for the main thread; after that, clients have retried.
 const maxOutstanding = 10_000
-// How long the thread sleeps when no packet comes, and so the delay until it sees that it should stop.
+// How long the thread sleeps without packets, which also delays its exit.
 const idleMs = 50
-// How much later a question may be counted than it was asked.
+// How late a query may be counted.
 const reportMs = 5_000
-// Consecutive batches of one socket, before the other sockets and the main thread get their turn.
+// Consecutive batches of one socket before the other sockets and the main thread get their turn.
 const maxBatches = 16
 
 const cache = createAnswerCache<Stamped>()
@@ -47,7 +47,7 @@ const query = emptyQuery()
 
 const questions = createTallyBook()
 
-// Told again when they are needed.
+// They are sent again when needed.
 const maxGaps = 20_000
 /** By zone. */
 const gapsOfZones = new Map<string, Gaps>()
@@ -60,7 +60,7 @@ function keepGaps({ zone, table }: ZoneGaps): void {
 
 function keepAnswer({ hash, octets: sent, stamp, zone, gaps: id, ...answer }: KeptAnswer): void {
   const gaps = id === null ? null : gapsOfZones.get(zone)
-  // What it is found by is lost; it comes again with that.
+  // The gaps of this answer were dropped; both will be sent again.
   if (gaps === undefined || (gaps && gaps.table.id !== id)) return
   const octets = Buffer.from(sent.buffer, sent.byteOffset, sent.length)
   const source = new Stamped(generations, stamp, questions.of(zone))

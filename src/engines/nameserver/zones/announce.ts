@@ -1,13 +1,13 @@
-// Adds the names of zones to the filter by which threads deny names without asking for the zone.
+// Adds the names of zones to the filter that threads use to deny nonexistent names without the zone.
 import type { NameFilter } from './name-filter.ts'
 import { keyOf, type RecordsByName, recordsOf } from './zone-records.ts'
 
-/** The era of the filter that has all names of a zone; 0 for none. */
+/** The era in which the filter got all names of a zone; 0 for none. */
 export type Announced = { era: number; underWay: boolean }
 
 const namesInAStep = 2_000
 
-/** Whether the filter has every name of the zone. If not, they are added; those of a large zone by and by. */
+/** Whether the filter has every name of the zone. If not, adds them; for a large zone in steps. */
 export function announceZone(
   filter: NameFilter,
   announced: Announced,
@@ -27,7 +27,7 @@ export function announceZone(
   return false
 }
 
-/** What changes meanwhile is announced with the change. */
+/** Names that change in the meantime are announced with the change. */
 function addInSteps(filter: NameFilter, announced: Announced, keys: Iterator<string>): void {
   const { era } = filter
   const step = () => {
@@ -45,7 +45,7 @@ function addInSteps(filter: NameFilter, announced: Announced, keys: Iterator<str
   step()
 }
 
-/** Adds what changed names and extras bring into a zone: themselves, and what is between them and the apex. */
+/** Adds the names that a change or extra lines bring into a zone, and the names between them and the apex. */
 export function announceChange(filter: NameFilter, names: Iterable<string>, { origin, extras }: RecordsByName): void {
   for (const name of names) for (const key of path(keyOf(name, origin), origin)) filter.add(key)
   for (const { name } of recordsOf(extras)) {

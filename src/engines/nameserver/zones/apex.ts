@@ -1,4 +1,4 @@
-// The records that signing adds to a zone: at its apex its keys, and what the parent is asked to have of them; and marks.
+// The records that signing adds to a zone: keys, CDS and CDNSKEY records at its apex, and marks for ALIAS records.
 import { cdnskeyDelete, cdsDelete, nsec3ParamRdata } from '../../../dns/dnssec/denial.ts'
 import { foreignRdata, isEntryPoint } from '../../../dns/dnssec/foreign-keys.ts'
 import { dnskeyRdata, dsRdata } from '../../../dns/dnssec/keys.ts'
@@ -11,12 +11,12 @@ export const octetsRdata = (head: Buffer): Rdata => ({ head, names: [], tail: no
 
 export type ApexSet = { type: number; ttl: number; rdatas: Rdata[] }
 
-/** Records of these types belong to the service in a signed zone. */
+/** In a signed zone, the platform manages records of these types. */
 export const ownedApexTypes: ReadonlySet<number> = new Set([typeNumbers.CDS, typeNumbers.CDNSKEY])
 
 /**
- * With the keys of another provider that signs the zone too: they are among those that we sign, and the parent is asked to
- * keep their DS, even where it is asked to remove ours.
+ * Includes the keys of another provider that also signs the zone: we sign them with ours, and ask the parent to keep their
+ * DS records, even if it should remove ours.
  */
 export function apexSets(origin: string, signing: ServedSigning, ttl: number): ApexSet[] {
   const rdataOf = (key: ServedSigning['keys'][number]) => dnskeyRdata(Buffer.from(key.publicKey, 'base64'))
@@ -38,7 +38,7 @@ export function apexSets(origin: string, signing: ServedSigning, ttl: number): A
   )
 }
 
-/** Of the marks of ALIAS records: for private use; elsewhere it is the type of such records. */
+/** The type of the marks of ALIAS records: for private use, although other software uses it for such records. */
 export const markType = 65_401
 
 type Marked = {
@@ -47,8 +47,8 @@ type Marked = {
 }
 
 /**
- * Has a name with an ALIAS exist where its zone is transferred to, even while the ALIAS has no address: in the chain of
- * NSEC3 it is there, and a secondary, to which a name without records does not exist, could not prove its answer.
+ * Makes a name with an ALIAS exist at secondaries, even while the ALIAS has no address. The name is in the NSEC3 chain, and
+ * a secondary for which it has no records, and so doesn't exist, couldn't prove its answer.
  */
 export function markAlias({ sets, alias }: Marked): void {
   if (!alias || sets.some(({ type }) => type === markType)) return

@@ -1,19 +1,19 @@
-// Finds the lines that differ between two versions of a zone, without parsing a large zone for one record.
+// Finds the lines that differ between two versions of a zone, without parsing a whole large zone for one record.
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
 import { isWithin, type OutsideAddresses } from './lookup.ts'
 import { keyOf, linesOf, RecordsByName, type ZoneRecords } from './zone-records.ts'
 
-/** A line is type, ttl, name and value. */
+/** A line contains type, ttl, name and value. */
 export const nameOf = (line: string) => line.split(' ', 3)[2]!
 
-// Each name costs a search through the text; for more names than this, it is read line by line once.
+// Each name takes a search through the text. For more names than this, the text is read line by line instead.
 const maxSearched = 32
 
-// Two thousand lines, some ten milliseconds of the event loop; after a larger change secondaries get the whole zone.
+// Two thousand lines, some ten milliseconds on the event loop. After a larger change, secondaries get the whole zone.
 const maxCompared = 64 * 1024
 
-/** Names with lines that only one of the two has; null if too much differs. */
+/** Names whose lines differ between the two; null if too much differs. */
 export function changedNames(before: ZoneRecords, after: ZoneRecords): Set<string> | null {
   if (typeof before === 'string' && typeof after === 'string') return changedInTexts(before, after)
   if (typeof before === 'string' || typeof after === 'string') return null
@@ -71,7 +71,7 @@ export function linesNamed(records: ZoneRecords, names: ReadonlySet<string>): st
   return [...names].flatMap((name) => [...search(records, name)])
 }
 
-/** Lines of a type that is found without a look at the others: ALIAS, or one of the extras. */
+/** Lines of a type that can be found without reading all lines: ALIAS, or one of the extras. */
 export function* linesTyped(records: ZoneRecords, type: string): Generator<string> {
   if (typeof records === 'string') yield* typedIn(records, type)
   else if (type !== 'ALIAS') yield* typedIn(records.extras, type)
@@ -92,7 +92,7 @@ function* typedIn(text: string, type: string): Generator<string> {
 
 const targetIn = (line: string) => wireName(line.slice(line.lastIndexOf(' ') + 1))
 
-/** Names with an ALIAS to another name of the zone: their addresses may change without a change at their own name. */
+/** Names with an ALIAS to another name of the zone: their addresses may change without a change at the name itself. */
 export function insideAliases(origin: string, records: ZoneRecords, outside: OutsideAddresses): string[] {
   const lines = [...linesTyped(records, 'ALIAS')]
   const isInside = (target: string) => isWithin(target, origin) && !outside.edge(target, typeNumbers.A)

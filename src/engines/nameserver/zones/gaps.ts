@@ -1,5 +1,5 @@
-// Tells between which two neighbours in the chain of a signed zone a name would be, from the octets of its question and in
-// any thread: names in one gap have the same proof.
+// Finds the gap in the chain of a signed zone that a name is in, from the octets of its question and in any thread. All
+// names in one gap have the same proof.
 import { hash } from 'node:crypto'
 import { headerOctets, maxNameOctets } from '../../../dns/packet/numbers.ts'
 import { lowerCase } from '../../../dns/packet/wire-names.ts'
@@ -7,10 +7,10 @@ import { lowerCase } from '../../../dns/packet/wire-names.ts'
 /** Some entries of a chain: entry i is between `starts[i]` and `starts[i + 1]` of the octets. */
 export type GapPart = { readonly starts: Uint32Array; readonly octets: Uint8Array }
 
-/** A chain as threads tell each other of it. */
+/** A chain in the form that is sent to threads. */
 export type GapTable = {
   readonly id: number
-  /** NSEC3: entries are hashes. Otherwise they are names below the origin, in an order that octets have too. */
+  /** Whether entries are NSEC3 hashes. Otherwise they are names below the origin, encoded so that octets sort like names. */
   readonly hashed: boolean
   readonly originOctets: number
   readonly parts: readonly GapPart[]
@@ -20,7 +20,7 @@ export const hashOctets = 20
 // More than any part has.
 const maxPart = 4096
 
-/** Into `octets` at a place; the end of a label is 0, and what would not come after it is written as two octets. */
+/** Writes an octet of a label. 0 ends a label, so octets that wouldn't sort after it are written as two octets. */
 export function writeOctet(octets: Uint8Array, at: number, octet: number): number {
   if (octet > 1) {
     octets[at] = octet
@@ -31,7 +31,7 @@ export function writeOctet(octets: Uint8Array, at: number, octet: number): numbe
   return at + 2
 }
 
-/** One for all zones: it is used within one call. */
+/** Shared by all zones, because it is only used within one call. */
 const scratch = new Uint8Array(2 * maxNameOctets)
 
 export class Gaps {
@@ -43,7 +43,7 @@ export class Gaps {
     this.table = table
   }
 
-  /** The number of the gap that a name is in, by the packet that asks for it; its closest encloser begins at `encloserAt`. */
+  /** The number of the gap of a query's name, whose closest encloser starts at `encloserAt`. */
   find(message: Buffer, nameEnd: number, encloserAt: number): number {
     const { parts, hashed } = this.table
     if (hashed) this.#hash(message, nameEnd, encloserAt)
@@ -54,7 +54,7 @@ export class Gaps {
       if (this.#isBehind(parts[middle]!, 0)) high = middle
       else low = middle + 1
     }
-    // Before the first one is behind the last one, since the chain is closed.
+    // The chain is circular: what is before the first entry is after the last one.
     const index = low === 0 ? parts.length - 1 : low - 1
     const part = parts[index]!
     const count = part.starts.length - 1
@@ -68,7 +68,7 @@ export class Gaps {
     return index * maxPart + first - 1
   }
 
-  /** Whether an entry is behind the name. */
+  /** Whether an entry sorts after the name. */
   #isBehind({ starts, octets }: GapPart, index: number): boolean {
     const asked = this.#asked
     const start = starts[index]!
@@ -81,7 +81,7 @@ export class Gaps {
     return length > this.#length
   }
 
-  /** Labels from the last one below the origin to the first. */
+  /** Writes the labels from the last one below the origin to the first. */
   #key(message: Buffer, nameEnd: number): void {
     const asked = this.#asked
     const origin = nameEnd - this.table.originOctets
@@ -96,7 +96,7 @@ export class Gaps {
     this.#length = at
   }
 
-  /** Of the name with one label more than the encloser. */
+  /** Hashes the ancestor that is one label longer than the encloser. */
   #hash(message: Buffer, nameEnd: number, encloserAt: number): void {
     let start = headerOctets
     for (let next = start; next < encloserAt; next += 1 + message[next]!) start = next

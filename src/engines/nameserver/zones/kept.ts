@@ -1,8 +1,8 @@
-// Signed zones as they are kept on disk for a start without the database: rows with a part of the signatures each.
+// Rows of zones as saved for a start without the database; each row of a signed zone has a part of its signatures.
 import type { ServedSigning, ServedZoneRow } from '../../../services/dns/index.ts'
 import { entriesOf, packSignatures, type ZoneSigning } from './signing.ts'
 
-/** A row of a kept zone; signatures are in base64. */
+/** A saved row; signatures are in base64. */
 export type KeptRow = Omit<ServedZoneRow, 'signing'> & {
   signing?: (ServedSigning & { signatures: string }) | null
 }
@@ -12,7 +12,7 @@ type State = Omit<KeptRow, 'records' | 'signing'>
 // Some 100 KB of text.
 const signaturesInARow = 1_000
 
-/** The rows of a signed zone: as many as its texts and its signatures need. */
+/** The rows of a signed zone: as many as its texts and signatures need. */
 export function* signedRows(state: State, texts: Iterable<string>, signing: ZoneSigning): Generator<KeptRow> {
   const { signatures, chain: _made, touched: _changed, ...how } = signing
   const entries = entriesOf(signatures)
@@ -31,7 +31,7 @@ export function* signedRows(state: State, texts: Iterable<string>, signing: Zone
   }
 }
 
-/** All signatures of a zone from its rows. The chain of a large zone is made when it is asked for the first time. */
+/** Joins the signatures of a zone from its rows. The chain of a large zone is built on first use. */
 export function joinedSigning(signing: ServedSigning, rows: readonly KeptRow[]): ZoneSigning {
   const parts = rows.map((row) => Buffer.from(row.signing?.signatures ?? '', 'base64'))
   return { ...signing, signatures: Buffer.concat(parts).toString('latin1'), chain: null }

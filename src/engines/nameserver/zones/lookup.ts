@@ -1,14 +1,14 @@
-// Looks a question up in a zone: wildcards, delegations, CNAME chains, and negative answers.
+// Looks up a question in a zone: wildcards, delegations, CNAME chains, and negative answers.
 
 import { maxNameOctets, rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { markType } from './apex.ts'
 import { nameRdata, type Rdata, textRdata } from './rdata.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from './zone.ts'
 
-/** `from` is the name that a set was made from, if that is another one: a wildcard. */
+/** `from` is the wildcard that a set was synthesized from. */
 export type OwnedSet = { owner: string; set: Rrset; from?: string }
 
-/** What a signed answer has to prove; the closest encloser is the name above that exists. */
+/** What a signed answer has to prove. The closest encloser is the nearest existing ancestor. */
 export type Proof =
   | { kind: 'no name' | 'no data of wildcard' | 'expanded'; name: string; encloser: string }
   | { kind: 'no data' | 'no signer'; name: string }
@@ -19,18 +19,18 @@ export type Found = {
   answer: OwnedSet[]
   authority: OwnedSet[]
   additional: OwnedSet[]
-  /** The same question has the same answer until the zone changes. */
+  /** Whether the same question has the same answer until the zone changes. */
   cacheable: boolean
-  /** Made from a wildcard: any number of names have this answer. */
+  /** Whether a wildcard produced it, so that any number of names have this answer. */
   wildcard: boolean
   /**
-   * If the name does not exist: every other one that does not, with the same closest encloser, has this answer, but for
-   * the name in it. To be set to false by whatever depends on more of the name.
+   * For a nonexistent name: whether all nonexistent names with the same closest encloser have this answer, except for the name
+   * in it. Whatever depends on more of the name sets this to false.
    */
   general: boolean
-  /** Only of a zone that is signed, for who asks for signatures; otherwise null. */
+  /** Only for clients that request signatures from a signed zone; otherwise null. */
   proofs: Proof[] | null
-  /** A name outside whose addresses are not known yet; the answer is SERVFAIL until then. */
+  /** An outside name whose addresses aren't known yet; the answer is SERVFAIL until then. */
   awaits: { target: string; type: number; owner: string } | null
 }
 
@@ -38,12 +38,12 @@ export type Addresses = { rdatas: readonly Rdata[]; ttl: number }
 
 /** What an answer may need from outside the zone. */
 export type OutsideAddresses = {
-  /** Addresses of a host of the edge; null for every other name. */
+  /** Addresses of a host at the edge; null for every other name. */
   edge(target: string, type: number): Addresses | null
 }
 
 const maxChain = 8
-/** In a signed zone these are beside a CNAME (RFC 4035, section 2.5), which so does not lead to those of others. */
+/** A signed zone has these beside a CNAME (RFC 4035, section 2.5), so a query for them doesn't follow it. */
 const ofNode: ReadonlySet<number> = new Set([typeNumbers.RRSIG, typeNumbers.NSEC])
 // Both strings of RFC 8482, section 4.2: CPU and an empty OS.
 const anyTtl = 3600
@@ -63,7 +63,7 @@ export function isWithin(name: string, origin: string): boolean {
   return at === start
 }
 
-/** The closest name above one that does not exist; null for a name that exists. `name` is in the zone. */
+/** The closest existing ancestor of a nonexistent name; null for a name that exists. `name` is in the zone. */
 export function encloserOf(zone: Zone, name: string): string | null {
   let encloser = name
   while (!zone.nodes.has(encloser)) encloser = encloser.slice(1 + encloser.charCodeAt(0))
@@ -76,7 +76,7 @@ type Place =
   | { kind: 'dname'; owner: string; set: Rrset }
   | { kind: 'none'; encloser: string }
 
-/** `wildcard` is the name that the wildcard is below. Walks down from the apex, because a delegation hides everything below it. */
+/** Walks down from the apex, because a delegation hides everything below it. `wildcard` is the parent of a matching wildcard. */
 function place(zone: Zone, name: string, type: number): Place {
   const exact = zone.nodes.get(name)
   if (exact && !zone.hasCuts) return { kind: 'node', node: exact, wildcard: null }
@@ -88,7 +88,7 @@ function place(zone: Zone, name: string, type: number): Place {
     const owner = name.slice(starts[index])
     const node = zone.nodes.get(owner)
     if (!node) {
-      // Nothing stands below a DNAME, so the closest encloser has it.
+      // There are no names below a DNAME, so it is at the closest encloser.
       const dname = setOf(zone.nodes.get(encloser)!, typeNumbers.DNAME)
       if (dname) return { kind: 'dname', owner: encloser, set: dname }
       const source = zone.nodes.get(`\x01*${encloser}`)
@@ -161,13 +161,13 @@ function setAt(node: ZoneNode, type: number, work: Work): Rrset | null {
   return { type, ttl: Math.min(node.alias.ttl, addresses.ttl), rdatas: addresses.rdatas }
 }
 
-/** Outside the zone, or a loop: the chain so far is the answer, and the resolver continues from its end. */
+/** Whether to follow a target. If it is outside or repeated, the answer ends here and the resolver continues. */
 function goesOn(target: string, step: number, { zone, found }: Work): boolean {
   const isKnown = found.answer.some(({ owner, set }) => owner === target && set.type === typeNumbers.CNAME)
   return isWithin(target, zone.origin) && !isKnown && step + 1 < maxChain
 }
 
-/** Adds a DNAME and the CNAME that follows from it (RFC 6672); null if that would be too long for a name. */
+/** Adds a DNAME and the CNAME that follows from it (RFC 6672); null if the resulting name would be too long. */
 function redirect(found: Found, owner: string, dname: { owner: string; set: Rrset }): string | null {
   const { set } = dname
   // Any number of names are below it.
@@ -183,21 +183,21 @@ function redirect(found: Found, owner: string, dname: { owner: string; set: Rrse
   return target
 }
 
-/** A set of the name itself in place of all of them (RFC 8482, section 4.1): unlike a made-up one, it is signed. */
+/** Answers ANY with one of the name's own sets (RFC 8482, section 4.1), which is signed, unlike a synthesized one. */
 function anySetOf(node: ZoneNode, work: Work): Rrset | null {
   const stored = node.sets.find(({ type }) => type !== markType)
   const found = stored ?? setAt(node, typeNumbers.A, work) ?? setAt(node, typeNumbers.AAAA, work)
   return found ?? (work.found.rcode === rcodes.NOERROR ? setOf(node, markType) : null)
 }
 
-/** `name` is in the zone. Never fails, and takes no longer than the labels of the name and the chain allow. */
+/** `name` is in the zone. Never fails, and its time only depends on the labels of the name and the chain. */
 export function lookup(zone: Zone, name: string, type: number, outside: OutsideAddresses): Found {
   return search(zone, { name, type, prove: false }, outside)
 }
 
 export type Asked = { name: string; type: number; prove: boolean }
 
-/** As `lookup` does; with `prove`, a signed zone tells what has to be proved. */
+/** Like `lookup`. With `prove`, a signed zone also returns what has to be proved. */
 export function search(zone: Zone, { name, type, prove }: Asked, outside: OutsideAddresses): Found {
   const found: Found = {
     rcode: rcodes.NOERROR,
@@ -235,7 +235,7 @@ export function search(zone: Zone, { name, type, prove }: Asked, outside: Outsid
     }
     const { node, wildcard } = where
     if (wildcard !== null) found.wildcard = true
-    // The target of a CNAME may be the name of the question, if a wildcard made both.
+    // The target of a CNAME may be the name of the question, if a wildcard produced both.
     if (wildcard !== null && step > 0) found.general = false
     const any = type === typeNumbers.ANY && (node.sets.length > 0 || node.alias !== null)
     const one = any && found.proofs ? anySetOf(node, work) : anySet

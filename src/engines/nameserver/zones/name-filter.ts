@@ -1,10 +1,10 @@
-// Tells which names do not exist, for all threads: names are added to it before they are served, and none is taken out. So
-// a name that it has not is in no zone; one that it has may exist, or not any more.
+// A Bloom filter of existing names, shared by all threads. Names are added before they are served, and never removed. So a
+// name that isn't in it is in no zone; one that is may exist, or may have existed.
 import { randomBytes } from 'node:crypto'
 import { headerOctets } from '../../../dns/packet/numbers.ts'
 import { lowerCase } from '../../../dns/packet/wire-names.ts'
 
-// 4 MiB. With a million names one in some hundred others seems to exist, which costs a look at the zone.
+// 4 MiB. With a million names, one in some hundred others seems to exist, which costs a lookup in the zone.
 const wordBits = 20
 const words = 1 << wordBits
 const seedAt = words
@@ -19,13 +19,13 @@ export function nameFilterMemory(): SharedArrayBuffer {
   return memory
 }
 
-/** Where a name of a question stands to the names that exist. */
+/** The result of looking up the name of a question. */
 export type Closest =
-  /** It may exist, or nothing can be said now. */
+  /** It may exist, or the filter is being renewed. */
   | 'unknown'
-  /** No zone has it. */
+  /** No zone contains it. */
   | 'nowhere'
-  /** It does not exist; `encloserAt` and `encloserHash` tell which name above it does. */
+  /** It doesn't exist, but the ancestor given by `encloserAt` and `encloserHash` does. */
   | 'below'
 
 function mixed(hash: number): number {
@@ -46,9 +46,9 @@ export class NameFilter {
   readonly #hashes = new Int32Array(maxLabels)
   #added = 0
   #version = 0
-  /** Changes when all names were taken out. */
+  /** Changes whenever all names were removed. */
   era = 1
-  /** Of the last question that was `below`: where the name that exists begins, and its hash. */
+  /** Of the last question that was `below`: the offset of the existing ancestor, and its hash. */
   encloserAt = 0
   encloserHash = 0
 
@@ -58,12 +58,12 @@ export class NameFilter {
     this.#seed = this.#words[seedAt]!
   }
 
-  /** Too many names for it to be of much use; most of them are gone by then. */
+  /** Whether it has too many names to be of much use; most of them no longer exist. */
   get isFull(): boolean {
     return this.#added > maxNames
   }
 
-  /** Of a name in the form of `wireName`; from the last label to the first, as the names above it come first. */
+  /** The hash of a name in the form of `wireName`; from the last label to the first, so that ancestors come first. */
   hashOf(name: string): number {
     const starts = this.#starts
     let count = 0
@@ -86,7 +86,7 @@ export class NameFilter {
     this.#added++
   }
 
-  /** Takes all names out; `fill` puts back those that must be in it, and ends whatever relies on the others. */
+  /** Removes all names. `fill` adds those that must be in it, and invalidates whatever relies on the others. */
   renew(fill: () => void): void {
     Atomics.add(this.#words, versionAt, 1)
     for (let at = 0; at < words; at++) this.#words[at] = 0
@@ -96,7 +96,7 @@ export class NameFilter {
     Atomics.add(this.#words, versionAt, 1)
   }
 
-  /** Looks the name of a question up; what it tells holds if it `stands` when the answer is found. */
+  /** Looks up the name of a question. The result is valid if `stands` is true once the answer was found. */
   closest(message: Buffer): Closest {
     const starts = this.#starts
     const hashes = this.#hashes
@@ -118,7 +118,7 @@ export class NameFilter {
     return found === 0 ? 'unknown' : 'below'
   }
 
-  /** Whether no names were taken out since the last `closest`. */
+  /** Whether no names were removed since the last `closest`. */
   get stands(): boolean {
     return Atomics.load(this.#words, versionAt) === this.#version
   }

@@ -1,13 +1,13 @@
-// A map of names that never changes: a changed copy shares all but a few of its parts, whatever its size.
+// An immutable map of names: a changed copy shares all but a few of its parts, whatever its size.
 
 /** Some entries. Parts are in groups, so that a change copies one part, its group, and the list of groups. */
 type Part<V> = Map<string, V>
 type Group<V> = (Part<V> | undefined)[]
 type Groups<V> = (Group<V> | undefined)[]
 
-// Parts of a few dozen entries are copied in microseconds. A small map has fewer of them: each takes memory of its own.
-const few = { groupBits: 4, most: 16_384 }
-const many = { groupBits: 6, least: 4_096 }
+// Parts of a few dozen entries are copied in microseconds. A small map has fewer parts, because each takes memory.
+const few = { groupBits: 4, max: 16_384 }
+const many = { groupBits: 6, min: 4_096 }
 
 function hashOf(name: string): number {
   let hash = 0x811c9dc5
@@ -15,7 +15,7 @@ function hashOf(name: string): number {
   return hash ^ (hash >>> 15)
 }
 
-/** There are as many groups as a group has parts. */
+/** There are as many groups as parts per group. */
 function partIn<V>(groups: Groups<V>, groupBits: number, name: string): Part<V> | undefined {
   const hash = hashOf(name)
   const mask = (1 << groupBits) - 1
@@ -37,7 +37,7 @@ export class NameMap<V> {
     this.size = size
   }
 
-  /** An empty one that is going to be large: it is never divided as it grows, which takes some 30 ms. */
+  /** An empty map that will be large. It isn't redistributed as it grows, which takes some 30 ms. */
   static large<V>(): NameMap<V> {
     return new NameMap<V>([], 0, many.groupBits)
   }
@@ -59,22 +59,22 @@ export class NameMap<V> {
   }
 
   /**
-   * Names with another value in `other`, found in the parts that the two do not share; null if they are more than `most`,
-   * or the two have other parts.
+   * Names whose values differ in `other`, found in the parts that the two don't share; null if there are more than `max`, or
+   * the maps are divided differently.
    */
-  differing(other: NameMap<V>, most: number): string[] | null {
+  differing(other: NameMap<V>, max: number): string[] | null {
     if (this.#groupBits !== other.#groupBits) return null
     const names: string[] = []
     const count = 1 << this.#groupBits
     for (let group = 0; group < count; group++) {
       const [own, its] = [this.#groups[group], other.#groups[group]]
       if (own === its) continue
-      for (let part = 0; part < count && names.length <= most; part++) addDiffering(own?.[part], its?.[part], names)
+      for (let part = 0; part < count && names.length <= max; part++) addDiffering(own?.[part], its?.[part], names)
     }
-    return names.length > most ? null : names
+    return names.length > max ? null : names
   }
 
-  /** Whether some part was taken over: it then was made from `other`, or both from a third one. */
+  /** Whether the maps share a part: then one was made from the other, or both from a third one. */
   shares(other: NameMap<V>): boolean {
     if (this.#groupBits !== other.#groupBits) return false
     return this.#groups.some((group, index) => {
@@ -90,7 +90,7 @@ function addDiffering<V>(own: Part<V> | undefined, its: Part<V> | undefined, nam
   for (const name of its?.keys() ?? []) if (!own?.has(name)) names.push(name)
 }
 
-/** Copies a part and its group at their first change. */
+/** Copies a part and its group when they first change. */
 export class NameMapDraft<V> {
   #groups: Groups<V>
   #groupBits: number
@@ -116,7 +116,7 @@ export class NameMapDraft<V> {
     this.#size -= part.size
     part.set(name, value)
     this.#size += part.size
-    if (this.#groupBits === few.groupBits && this.#size > few.most) this.#divide(many.groupBits)
+    if (this.#groupBits === few.groupBits && this.#size > few.max) this.#divide(many.groupBits)
   }
 
   delete(name: string): void {
@@ -125,7 +125,7 @@ export class NameMapDraft<V> {
 
   /** The map; the draft must not be used any more. */
   done(): NameMap<V> {
-    if (this.#groupBits === many.groupBits && this.#size < many.least) this.#divide(few.groupBits)
+    if (this.#groupBits === many.groupBits && this.#size < many.min) this.#divide(few.groupBits)
     return new NameMap(this.#groups, this.#size, this.#groupBits)
   }
 
@@ -148,7 +148,7 @@ export class NameMapDraft<V> {
     return part
   }
 
-  /** Into other parts: of a map that grows or shrinks, once in a long time. */
+  /** Redistributes a map that grows or shrinks, which is rare. */
   #divide(groupBits: number): void {
     const entries = [...partsIn(this.#groups)]
     this.#groups = []

@@ -1,4 +1,4 @@
-// What answers need from outside their zone: the addresses of the edge, and the wait for those of a new ALIAS.
+// What answers need from outside their zone: the addresses of the edge, and waiting for those of a new ALIAS.
 import { isIPv6 } from 'node:net'
 import type { Config } from '../../../config.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
@@ -20,7 +20,7 @@ export function edgeAddresses(config: Pick<Config, 'edge'>): OutsideAddresses['e
 }
 
 export type Aliases = {
-  /** Resolves when the zone has changed, or after the longest time that an answer may wait. */
+  /** Resolves when the zone has changed, or after the maximum time that an answer may wait. */
   settled(zone: string): Promise<void>
 }
 

@@ -1,34 +1,34 @@
-// What a version of a zone is signed with, and its signatures as they are kept in memory.
+// How a version of a zone is signed, and its signatures as stored in memory.
 import type { ServedSigning } from '../../../services/dns/index.ts'
 import { NameMap } from './name-map.ts'
 import type { SortedTexts } from './sorted-texts.ts'
 
 /**
- * Signatures by key and fingerprint of the set: one string for most zones, which is a third of the size of a map; by name
- * for large ones.
+ * Signatures by key and fingerprint of the set: one string for most zones, a third of the size of a map; a map for large
+ * zones.
  */
 export type Signatures = string | NameMap<string>
 
 /** What may differ between two versions of a large zone. */
 export type Touched = {
-  /** The serial of the version before. */
+  /** The serial of the previous version. */
   readonly from: number
   /** Names whose records may differ, in either version. */
   readonly owners: readonly string[]
-  /** Entries of the chain before and after that may have other sets, or another neighbour. */
+  /** Entries of the previous and the new chain that may have other sets, or another neighbour. */
   readonly before: readonly string[]
   readonly after: readonly string[]
 }
 
 export type ZoneSigning = ServedSigning & {
   readonly signatures: Signatures
-  /** The chain of a large zone; null where it is made from the built zone. */
+  /** The chain of a large zone; null if it is derived from the built zone. */
   readonly chain: SortedTexts | null
-  /** How a version of a large zone was made from the one before; without it, it was made as a whole. */
+  /** How this version of a large zone differs from the previous one; missing if it was created as a whole. */
   readonly touched?: Touched
 }
 
-/** Whether signatures of the one are those of the other. */
+/** Whether the signatures of one are also valid for the other. */
 export function isSameSigning(one: ServedSigning, other: ServedSigning): boolean {
   const signers = ({ keys }: ServedSigning) => keys.flatMap(({ id, signing }) => (signing ? [id] : [])).join()
   return one.denial === other.denial && signers(one) === signers(other)
@@ -42,7 +42,7 @@ const keyOctets = 1 + fingerprintOctets
 export const signatureOctets = 4 + 4 + 64
 const entryOctets = keyOctets + signatureOctets
 
-/** `index` is that of the key among those that sign. */
+/** `index` is that of the key among the signing keys. */
 export const signatureKey = (index: number, fingerprint: string) => String.fromCharCode(index) + fingerprint
 
 export function packSignatures(entries: Iterable<readonly [key: string, octets: string]>): string {
@@ -61,10 +61,10 @@ export function* entriesOf(signatures: Signatures): Generator<[key: string, octe
   }
 }
 
-// To look through more of them for each that is asked for would take longer than to take all apart once.
+// Above this, searching the string for each signature takes longer than splitting it once.
 const fewEntries = 64
 
-/** Few are looked for in their string, of which a map would be several times the size. */
+/** A short string is searched, because a map would be several times its size. */
 export function openSignatures(signatures: Signatures): FoundSignatures {
   if (typeof signatures !== 'string') return signatures
   if (signatures.length > fewEntries * entryOctets) return takenApart(signatures)
@@ -77,7 +77,7 @@ export function openSignatures(signatures: Signatures): FoundSignatures {
   }
 }
 
-/** When one is asked for: of many a version, none ever is. */
+/** Splits on demand, because many versions are never queried. */
 function takenApart(signatures: string): FoundSignatures {
   let found: Map<string, string> | null = null
   return {

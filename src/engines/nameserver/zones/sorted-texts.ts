@@ -1,8 +1,8 @@
-// Texts in order that never change: a changed copy shares all but a few of its parts, whatever its size.
+// An immutable sorted list of texts: a changed copy shares all but a few of its parts, whatever its size.
 
 const partLength = 512
 
-/** Where a text is, or where it would be. */
+/** The index of a text, or where it would be. */
 function placeOf(texts: readonly string[], text: string): number {
   let low = 0
   let high = texts.length
@@ -28,12 +28,12 @@ export class SortedTexts {
     return new SortedTexts(parts)
   }
 
-  /** All texts in parts of bounded length, none of which ever changes. */
+  /** All texts in parts of limited length, which never change. */
   get parts(): readonly (readonly string[])[] {
     return this.#parts
   }
 
-  /** The part that has a text, or would have it: the last one that does not begin behind it. */
+  /** The part that contains a text, or would: the last one that doesn't start after it. */
   #partOf(text: string): number {
     let low = 0
     let high = this.#parts.length
@@ -50,7 +50,7 @@ export class SortedTexts {
     return part[placeOf(part, text)] === text
   }
 
-  /** The last one that is not behind a text; the last of all if every one is, since the chain is closed. */
+  /** The last text up to `text`. If all are greater, the last of all, because the chain is circular. */
   atOrBefore(text: string): string {
     const part = this.#parts[this.#partOf(text)]!
     const at = placeOf(part, text)
@@ -64,7 +64,7 @@ export class SortedTexts {
     return this.#parts[index]![at - 1] ?? this.#parts.at(index - 1)!.at(-1)!
   }
 
-  /** The first one behind a text; the first of all if there is none. */
+  /** The first text after `text`; the first of all if there is none. */
   after(text: string): string {
     const index = this.#partOf(text)
     const part = this.#parts[index]!
@@ -72,7 +72,7 @@ export class SortedTexts {
     return part[part[at] === text ? at + 1 : at] ?? this.#parts[index + 1]?.[0] ?? this.#parts[0]![0]!
   }
 
-  /** Those that begin with a text. */
+  /** The texts that start with `prefix`. */
   *within(prefix: string): Generator<string> {
     for (let index = this.#partOf(prefix); index < this.#parts.length; index++) {
       const part = this.#parts[index]!
@@ -87,7 +87,7 @@ export class SortedTexts {
     for (const part of this.#parts) yield* part
   }
 
-  /** With and without some texts. */
+  /** A copy with and without some texts. */
   change(added: Iterable<string>, removed: Iterable<string>): SortedTexts {
     let parts = [...this.#parts]
     const edit = (text: string, put: boolean) => {

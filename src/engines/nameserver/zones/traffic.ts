@@ -1,4 +1,4 @@
-// Counts what resolvers ask for, by zone: never by name, of which anybody can make up any number.
+// Counts queries by zone, never by name, because anybody can make up any number of names.
 import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { type Counted, createTallies, type Tallies, type Tally } from '../../../platform/observe/tallies.ts'
 import { answerCodes, questionTypes } from '../../../schemas/traffic.ts'
@@ -6,10 +6,10 @@ import { dnsColumns } from '../../../schemas/traffic-columns.ts'
 
 export type TallyBook = { of(zone: string): Tally; take(): Counted[] }
 
-// Whoever has a tally may go on counting with it, so the book can be thrown away.
+// A tally can be used after it was dropped from the book, so the book can be cleared at any time.
 const maxInABook = 10_000
 
-/** Tallies by the id of their zone, for the threads. */
+/** Tallies by zone id, for the threads. */
 export function createTallyBook(tallies = createZoneTallies()): TallyBook {
   const known = new Map<string, Tally>()
   return {
@@ -29,7 +29,7 @@ export function createZoneTallies(): Tallies {
   return createTallies(dnsColumns.length)
 }
 
-// Where the count of a type is; unknown ones share the last.
+// The index of a type's count; unknown types share the last one.
 const typeAt = new Uint8Array(258).fill(questionTypes.indexOf('other'))
 for (const [index, type] of questionTypes.entries()) if (type !== 'other') typeAt[typeNumbers[type]] = index
 const codeAt = new Uint8Array(32).fill(questionTypes.length + answerCodes.indexOf('other'))
@@ -37,14 +37,14 @@ for (const [index, code] of answerCodes.entries()) {
   if (code !== 'other') codeAt[rcodes[code]] = questionTypes.length + index
 }
 
-/** Counts an answer that is sent, once or several times. */
+/** Counts an answer that was sent once or several times. */
 export function countQuestion(tally: Tally, type: number, rcode: number, times = 1): void {
   const counts = tally.open()
   counts[typeAt[type < typeAt.length ? type : 0]!]! += times
   counts[codeAt[rcode & 31]!]! += times
 }
 
-/** Adds what another thread has counted. */
+/** Adds the counts of another thread. */
 export function addQuestions(tally: Tally, { counts }: Pick<Counted, 'counts'>): void {
   const own = tally.open()
   for (let index = 0; index < own.length; index++) own[index]! += counts[index]!

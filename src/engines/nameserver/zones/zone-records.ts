@@ -1,11 +1,11 @@
-// The records of a zone as they were read: one string for most zones, and by name for large ones.
+// The records of a zone as read from the database: one string for most zones, a map by name for large ones.
 import { wireName } from '../../../dns/packet/wire-names.ts'
 import { challengeType } from '../../../services/dns/index.ts'
 import { NameMap, type NameMapDraft } from './name-map.ts'
 
 export type ZoneRecord = { name: string; type: string; value: string; ttl: number }
 
-/** Lines of type, ttl, name and value. A string is a tenth of the size of a built zone; a large zone is by name. */
+/** Lines of type, ttl, name and value. A string is a tenth of the size of a built zone; large zones are stored by name. */
 export type ZoneRecords = string | RecordsByName
 
 function recordOf(line: string): ZoneRecord {
@@ -33,7 +33,7 @@ export function* recordsOf(text: string): Generator<ZoneRecord> {
   for (const line of linesOf(text)) yield recordOf(line)
 }
 
-/** The key of a name as it is in a line: relative to the zone, and `@` for its apex. */
+/** The key of a name as written in a line: relative to the zone, and `@` for its apex. */
 export function keyOf(name: string, origin: string): string {
   return name === '@' ? origin : wireName(name).slice(0, -1) + origin
 }
@@ -44,7 +44,7 @@ const hasType = (lines: string | undefined, type: string) =>
 
 type Parts = {
   lines: NameMap<string>
-  /** How many names are directly below a name: what has some exists, with or without records. */
+  /** How many names are directly below a name; a name with any exists, even without records. */
   children: NameMap<number>
   /** Names with an ALIAS. */
   aliases: NameMap<true>
@@ -53,11 +53,11 @@ type Parts = {
   extras: string
 }
 
-/** Types of lines that are no records of the zone: there are few of them, and they are read anew with every change. */
+/** Types of lines that aren't records of the zone. There are few, and they are reread with every change. */
 const extraTypes: readonly string[] = [challengeType]
 const isExtra = (text: string, at: number) => extraTypes.some((type) => text.startsWith(`${type} `, at))
 
-/** Records of a large zone. It never changes: `change` makes a copy that shares what stays. Keys as `wireName` makes them. */
+/** The immutable records of a large zone: `change` creates a copy that shares unchanged parts. Keys are those of `keyOf`. */
 export class RecordsByName {
   readonly origin: string
   readonly #parts: Parts
@@ -76,17 +76,17 @@ export class RecordsByName {
     return this.#parts.cuts > 0
   }
 
-  /** Without the extras; undefined for a name without any. */
+  /** Without the extras; undefined for a name without records. */
   linesAt(key: string): string | undefined {
     return this.#parts.lines.get(key)
   }
 
-  /** Whether a name exists, be it without records. */
+  /** Whether a name exists, with or without records. */
   has(key: string): boolean {
     return key === this.origin || this.#parts.lines.has(key) || this.#parts.children.has(key)
   }
 
-  /** Whether there are names below another one. */
+  /** Whether there are names below this one. */
   hasBelow(key: string): boolean {
     return this.#parts.children.has(key)
   }
@@ -99,7 +99,7 @@ export class RecordsByName {
     for (const [key] of children) if (key !== this.origin && !lines.has(key)) yield key
   }
 
-  /** All lines in texts of some length, the extras last. */
+  /** All lines, in texts of limited length, with the extras last. */
   *texts(characters = 1 << 16): Generator<string> {
     let text = ''
     for (const [, lines] of this.#parts.lines) {
@@ -116,7 +116,7 @@ export class RecordsByName {
     for (const [key] of this.#parts.aliases) yield this.#parts.lines.get(key)!
   }
 
-  /** Keys whose lines differ, without the extras; null if these are too many to compare. */
+  /** Keys whose lines differ, ignoring the extras; null if there are too many to compare. */
   differing(other: RecordsByName): string[] | null {
     return this.#parts.lines.differing(other.#parts.lines, maxCompared)
   }
@@ -130,7 +130,7 @@ export class RecordsByName {
     return new RecordsDraft(this.origin, this.#parts)
   }
 
-  /** With these lines at the names that changed, and the extras that are among them. */
+  /** A copy with these lines at the changed names, and with the extras among the lines. */
   change(names: Iterable<string>, text: string): RecordsByName {
     const draft = this.edit()
     for (const name of names) draft.remove(keyOf(name, this.origin))
@@ -158,7 +158,7 @@ export class RecordsDraft {
     this.#cuts = cuts
   }
 
-  /** Adds lines. Those of one name that follow each other are kept as one slice of the text. */
+  /** Adds lines. Consecutive lines of one name are stored as one slice of the text. */
   add(text: string): void {
     let name = ''
     let start = 0
@@ -214,7 +214,7 @@ export class RecordsDraft {
     if (this.#has(key) !== existed) this.#count(key, existed ? -1 : 1)
   }
 
-  /** Counts a name that came or went at the name above it, which may come or go with it. */
+  /** Counts an added or removed name at its parent, which may appear or disappear with it. */
   #count(key: string, change: 1 | -1): void {
     if (key === this.#origin) return
     const parent = parentOf(key)
@@ -230,7 +230,7 @@ export class RecordsDraft {
   }
 }
 
-/** `lines` is what to start from: a zone that is going to be large is not divided on the way there. */
+/** `lines` is the map to start with: one for a large zone isn't redistributed as it grows. */
 export function emptyRecords(origin: string, lines = new NameMap<string>()): RecordsByName {
   const parts = { lines, children: new NameMap<number>(), aliases: new NameMap<true>() }
   return new RecordsByName(origin, { ...parts, cuts: 0, extras: '' })

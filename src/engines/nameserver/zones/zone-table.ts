@@ -24,27 +24,27 @@ export type ZoneSource = {
   readonly id: string
   readonly accountId: string
   readonly verified: boolean
-  /** It is answered REFUSED, together with all names that are in it, and no other zone answers for them. */
+  /** Answered with REFUSED, including all names in it; no other zone answers for them. */
   readonly refused: boolean
   readonly serial: number
-  /** Those of the claim; without any, the zone has those of the platform's own zones. */
+  /** Those of the domain; without any, the zone has the nameservers of the platform's own zones. */
   readonly nameservers?: readonly string[]
   readonly records: ZoneRecords
-  /** Null for a zone that is not signed. */
+  /** Null for a zone that isn't signed. */
   readonly signing: ZoneSigning | null
   /** False as soon as the zone was replaced or removed. */
   live: boolean
-  /** What it is counted by; null until it is asked for the first time. */
+  /** Its query counts; null until the first query. */
   tally: Tally | null
   /** Whether the filter has all its names; versions of a large zone share it. */
   readonly announced: Announced
 }
 
-/** A row of the database; a large zone may have its records by name already. */
+/** A row of the database. A large zone may have its records by name already. */
 export type ZoneRow = Omit<ServedZoneRow, 'records' | 'signing'> & {
   records: ZoneRecords
   signing?: ZoneSigning | null
-  /** As it is built, where that was needed before. */
+  /** The built zone, if it was needed before. */
   zone?: Zone
 }
 
@@ -53,12 +53,12 @@ export type ChangedRow = Omit<ServedZoneChange, 'records'> & { records: RecordsB
 
 // A few thousand zones of usual size; frequent questions are answered from the answer cache.
 const maxBuiltCharacters = 2_000_000
-// About a thousand records: a larger zone is not built as a whole. One that is signed takes longer, since every set is
-// looked at, so that is for a hundred. The changes of both are noted (`note_zone_change`).
+// About a thousand records: a larger zone isn't built as a whole. For a signed zone, which takes longer because every set
+// is processed, the limit is a hundred. The changes of both are recorded (`note_zone_change`).
 const builtCharacters = 50_000
 const signedCharacters = 4_096
 
-/** Records by name if they are many. */
+/** Stores the records by name if there are many. */
 export function recordsFrom(origin: string, text: string, isSigned = false): ZoneRecords {
   if (text.length <= (isSigned ? signedCharacters : builtCharacters)) return text
   const draft = emptyRecords(origin).edit()
@@ -66,7 +66,7 @@ export function recordsFrom(origin: string, text: string, isSigned = false): Zon
   return draft.done()
 }
 
-/** The rows of `ZoneTable.rows` with one for each zone. */
+/** Joins the rows of `ZoneTable.rows` into one per zone. */
 export function* joinedRows(rows: readonly KeptRow[]): Generator<ZoneRow & { records: string }> {
   for (let first = 0, end = 1; first < rows.length; first = end++) {
     while (rows[end]?.id === rows[first]!.id) end++
@@ -80,16 +80,16 @@ export function* joinedRows(rows: readonly KeptRow[]): Generator<ZoneRow & { rec
 
 export class ZoneTable {
   readonly #sources = new Map<string, ZoneSource>()
-  /** How many zones are below a name: shows whether adding or removing a zone affects others. */
+  /** How many zones are below a name, to know whether adding or removing a zone affects others. */
   readonly #below = new Map<string, number>()
   readonly #built: LRUCache<ZoneSource, Zone>
   readonly #constants: ZoneConstants
-  /** By pair of nameservers: there are few pairs and many zones. */
+  /** By pair of nameservers, because there are few pairs and many zones. */
   readonly #constantsOfPairs = new Map<string, ZoneConstants>()
   readonly #onMoved: () => void
-  /** What was asked of the zones. */
+  /** Query counts of the zones. */
   readonly tallies = createZoneTallies()
-  /** Has the names of all zones, and those in the zones that were announced. */
+  /** Contains the names of all zones, and the names in zones that were announced. */
   readonly filter: NameFilter
 
   /** `onMoved` is called when a name may have moved from one zone to another. */
@@ -99,7 +99,7 @@ export class ZoneTable {
     this.filter = filter
     this.#built = new LRUCache({
       maxSize: maxBuiltCharacters,
-      // A large zone takes no more than what is added to it.
+      // A large zone only takes what is added to it.
       sizeCalculation: (_, { records }) => 400 + (typeof records === 'string' ? records.length : 0),
     })
   }
@@ -108,26 +108,26 @@ export class ZoneTable {
     return this.#sources.size
   }
 
-  /** The zone of exactly this name, served or not. */
+  /** The zone with exactly this name, served or not. */
   get(name: string): ZoneSource | undefined {
     return this.#sources.get(wireName(name))
   }
 
-  /** What a zone is counted by, also after it has changed; those of the platform count for nobody. */
+  /** The query counts of a zone, which survive its changes. The platform's zones aren't counted. */
   tallyOf(source: ZoneSource): Tally {
     const { nobody } = this.tallies
     source.tally ??= source.id.startsWith(platformIds) ? nobody : this.tallies.create(source.id, '')
     return source.tally
   }
 
-  /** Every zone that is served. */
+  /** All zones that are served. */
   *served(): Generator<ZoneSource> {
     for (const source of this.#sources.values()) {
       if (!source.refused && this.#find(source.origin) === source) yield source
     }
   }
 
-  /** Never takes longer than a zone of `builtCharacters`. */
+  /** Never takes longer than building a zone of `builtCharacters`. */
   zoneOf(source: ZoneSource): Zone {
     let zone = this.#built.get(source)
     if (!zone) {
@@ -137,7 +137,7 @@ export class ZoneTable {
     return zone
   }
 
-  /** A zone as its row has it, in the table or not. */
+  /** Creates a zone from its row, whether it is in the table or not. */
   draft(row: Pick<ZoneSource, 'name' | 'serial' | 'accountId' | 'nameservers' | 'records' | 'signing'>): Zone {
     const { name, serial, records, signing } = row
     const constants = { ...this.#constantsOf(row), signing }
@@ -146,7 +146,7 @@ export class ZoneTable {
       : openZone(name, serial, records, constants)
   }
 
-  /** Whether the filter has every name of the zone, so that other threads can deny names of it; if not, it will. */
+  /** Whether the filter has every name of the zone, so that other threads can deny names; if not, adds them. */
   announce(source: ZoneSource): boolean {
     const { filter } = this
     if (filter.isFull) {
@@ -187,8 +187,8 @@ export class ZoneTable {
   }
 
   /**
-   * The closest zone, unless it is unverified and below a name that another account has verified: otherwise anyone
-   * could take over a subdomain by attaching it.
+   * The closest zone, unless it is unverified and below a name that another account has verified: otherwise anyone could
+   * take over a subdomain by attaching it.
    */
   #find(name: string): ZoneSource | null {
     let found: ZoneSource | null = null
@@ -211,7 +211,7 @@ export class ZoneTable {
     return Array.from(this.#sources.values(), (source) => source.name)
   }
 
-  /** Everything in the table, as rows of the database; a large zone as several rows, one after the other. */
+  /** Everything in the table as rows of the database; a large zone as several consecutive rows. */
   *rows(): Generator<KeptRow> {
     for (const source of this.#sources.values()) {
       const { name, id, accountId, verified, refused, serial, nameservers, records, signing } = source
@@ -236,7 +236,7 @@ export class ZoneTable {
     return changed
   }
 
-  /** What large zones become by changes, unless they are no more the ones that these were read for. */
+  /** Applies changes to the records of large zones, unless the zones were replaced in the meantime. */
   changed(rows: Iterable<ServedZoneChange>): ChangedRow[] {
     const changed: ChangedRow[] = []
     for (const { names, records: text, ...row } of rows) {
@@ -247,11 +247,11 @@ export class ZoneTable {
     return changed
   }
 
-  /** Applies changes of large zones. */
+  /** Puts changed large zones into the table. */
   change(rows: Iterable<ZoneRow & Pick<ChangedRow, 'names' | 'before' | 'records'>>): string[] {
     const applied: string[] = []
     for (const { names, before, ...row } of rows) {
-      // Before the zone has them, so that none is denied that exists.
+      // Before the zone contains the names, so that no existing name is denied.
       announceChange(this.filter, names, row.records)
       this.#put(row, before.announced)
       applied.push(row.name)
@@ -261,7 +261,7 @@ export class ZoneTable {
 
   #put(row: ZoneRow, announced: Announced): void {
     const { name, id, accountId, verified, refused, serial, signing = null } = row
-    // The list that all zones of the pair share, so that each has but a reference.
+    // The list that all zones with this pair share, so that each only has a reference.
     const nameservers = row.nameservers && this.#constantsOf(row).nameservers
     const origin = wireName(name)
     const records = typeof row.records === 'string' ? recordsFrom(origin, row.records, signing !== null) : row.records

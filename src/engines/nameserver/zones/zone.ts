@@ -1,5 +1,5 @@
-// One immutable zone for lookups: every name with its RRsets, empty non-terminals and delegations. Most zones are built as
-// a whole; a large one has its records by name, and its nodes are built as they are asked for.
+// An immutable zone for lookups: every name with its RRsets, including empty non-terminals and delegations. Most zones are
+// built as a whole; a large one has its records by name and builds its nodes on demand.
 
 import { isIPv6 } from 'node:net'
 import { LRUCache } from 'lru-cache'
@@ -18,7 +18,7 @@ const generatedNames: ReadonlySet<string> = new Set(namesOfEdge)
 
 export type Rrset = { readonly type: number; readonly ttl: number; readonly rdatas: readonly Rdata[] }
 
-/** An RRset that is encoded at its first use: most sets are never requested. */
+/** An RRset that is encoded on first use, because most sets are never requested. */
 class StoredSet implements Rrset {
   readonly type: number
   ttl: number
@@ -49,25 +49,25 @@ class StoredSet implements Rrset {
   }
 }
 
-/** The same as `rdatas`, where it is not worth keeping them: all sets of a zone are looked at to sign it. */
+/** Like `rdatas`, but without caching them, for signing, which reads all sets of a zone. */
 export const rdatasOf = (set: Rrset) => (set instanceof StoredSet ? set.encode() : set.rdatas)
 
 export type ZoneNode = {
   sets: Rrset[]
-  /** Answered with the addresses of another name: where that is outside the zone, those known; null until they are. */
+  /** Answered with the addresses of another name. If that is outside the zone, `addresses` are those known; null until then. */
   alias: { target: string; ttl: number; addresses: Map<number, Rrset> | null } | null
   /** The zone ends here: NS records of another zone, below the apex. */
   cut: boolean
 }
 
-/** Names are in the form of wireName. What has no records but names below it is there too, with an empty node. */
+/** Names are in the form of wireName. A name without records but with names below it has an empty node. */
 export type ZoneNodes = Iterable<[string, ZoneNode]> & {
   get(name: string): ZoneNode | undefined
   has(name: string): boolean
   keys(): Iterable<string>
 }
 
-/** All that lookups and transfers see of a zone, whatever it was made from. */
+/** Everything that lookups and transfers see of a zone, however it is stored. */
 export type Zone = {
   origin: string
   /** The account; empty for the platform itself. */
@@ -78,17 +78,17 @@ export type Zone = {
   /** The SOA of negative answers: its TTL is how long they may be cached (RFC 2308). */
   negative: Rrset
   hasCuts: boolean
-  /** Null for a zone that is not signed. */
+  /** Null for a zone that isn't signed. */
   signed: SignedParts | null
 }
 
-/** What a signed zone has beside its records. */
+/** What a signed zone has in addition to its records. */
 export type SignedParts = {
   readonly signing: ZoneSigning
   readonly signatures: FoundSignatures
-  /** The names that exist, in the order of their denial; null until it is asked for. */
+  /** The existing names in the order of their denial; null until it is needed. */
   chain: SortedTexts | null
-  /** What was made of both for an answer, so that it is not made again: signatures by set, and denials by entry. */
+  /** A cache of what was created for answers: signatures by set, and denials by entry. */
   readonly made: { signatures: Map<string, readonly Rdata[]>; denials: Map<string, { owner: string; set: Rrset }> }
 }
 
@@ -96,7 +96,7 @@ export type SignedParts = {
 export type ZoneConstants = {
   /** The NS records at the apex. */
   nameservers: readonly string[]
-  /** The account; default: the platform itself. */
+  /** The account; by default the platform itself. */
   owner?: string
   soa(zone: string): {
     mname: string
@@ -107,9 +107,9 @@ export type ZoneConstants = {
     minimum: number
     ttl: number
   }
-  /** Default: the zone is not signed. */
+  /** By default, the zone isn't signed. */
   signing?: ZoneSigning | null
-  /** Addresses of the edge for names that have none of their own; gets the records of these names. */
+  /** The edge's addresses for names that have no addresses of their own. Receives the records of these names. */
   generated(records: readonly ZoneRecord[]): readonly ZoneRecord[]
 }
 
@@ -124,9 +124,9 @@ export function setOf(node: ZoneNode, type: number): Rrset | null {
   return null
 }
 
-/** Nodes while a zone is built. */
+/** The nodes of a zone that is being built. */
 type NodeStore = ZoneNodes & {
-  /** The node of a name, to be changed; made if it is missing, with all nodes between it and the apex. */
+  /** The mutable node of a name. Creates it if it is missing, with all nodes between it and the apex. */
   nodeAt(key: string): ZoneNode
 }
 
@@ -150,11 +150,11 @@ class BuiltNodes extends Map<string, ZoneNode> implements NodeStore {
   }
 }
 
-/** Nodes of a large zone, built at every use but for long ones: answers are cached, and most names are never asked for. */
+/** Nodes of a large zone. Only long ones are cached: answers are cached anyway, and most names are never queried. */
 class NodesByName implements NodeStore {
   readonly #records: RecordsByName
   readonly #marks: boolean
-  /** Those that have more than their records. */
+  /** Nodes that have more than their records. */
   readonly #own = new Map<string, ZoneNode>()
 
   constructor(records: RecordsByName, marks: boolean) {
@@ -204,12 +204,12 @@ function nodeOf(lines: string, isApex: boolean): ZoneNode {
   return node
 }
 
-// To read a name of 60 KiB takes some ten milliseconds, and its answers are too long for the cache.
+// Reading a name of 60 KiB takes some ten milliseconds, and its answers are too long for the cache.
 const longCharacters = 2_000
-/** By their lines, which versions of a zone share. */
+/** Keyed by their lines, which versions of a zone share. */
 const longNodes = new LRUCache<string, ZoneNode>({ maxSize: 10_000_000, sizeCalculation: (_, lines) => lines.length })
 
-/** A node that is looked at only: its sets are those of others who asked for it. */
+/** A read-only node, which shares its sets with other callers. */
 function keptNodeOf(lines: string, isApex: boolean): ZoneNode {
   if (lines.length < longCharacters || isApex) return nodeOf(lines, isApex)
   const known = longNodes.get(lines)
@@ -233,8 +233,8 @@ function addTo(node: ZoneNode, record: ZoneRecord, isApex: boolean): void {
 const marksAliases = ({ signing }: ZoneConstants) => signing?.denial === 'nsec3'
 
 /**
- * Adds the TXT record of an ACME challenge to a built zone without changing its other answers. Parent names that now
- * exist would no longer match a wildcard, so they get the wildcard's records, and a copy of the wildcard below them.
+ * Adds the TXT record of an ACME challenge to a built zone without changing its other answers. Ancestors that exist because
+ * of it would no longer match a wildcard, so they get the wildcard's records, and a copy of the wildcard below them.
  */
 function addChallenge(nodes: NodeStore, origin: string, { name, ttl, value }: ZoneRecord): void {
   const key = keyOf(name, origin)
@@ -248,13 +248,13 @@ function addChallenge(nodes: NodeStore, origin: string, { name, ttl, value }: Zo
       Object.assign(nodes.nodeAt(one), { sets: wildcard.sets, alias: wildcard.alias })
     }
   }
-  // Either would lead the authority away from this record; they are restored when the challenge is over.
+  // Either would move the authority away from this record. They are back when the challenge is over.
   node.sets = node.sets.filter(({ type }) => type !== typeNumbers.CNAME && type !== typeNumbers.NS)
   node.cut = false
   addRecord(node, 'TXT', ttl, value)
 }
 
-/** Adds an address of an ALIAS that leads out of the zone. Its lines are behind that of the ALIAS. */
+/** Adds an address of an ALIAS that leads out of the zone. Its lines follow that of the ALIAS. */
 function addAddress(node: ZoneNode, { ttl, value }: ZoneRecord): void {
   if (!node.alias) return
   node.alias.addresses ??= new Map()
@@ -294,7 +294,7 @@ function complete(name: string, serial: number, built: Built, constants: ZoneCon
   return { origin, owner, serial, nodes, soa: soaSet, negative, hasCuts, signed }
 }
 
-/** A zone with these signatures, of which nothing was made yet. */
+/** The signing state of a zone, with an empty cache. */
 export function signedParts(signing: ZoneSigning): SignedParts {
   const made = { signatures: new Map(), denials: new Map() }
   return { signing, signatures: openSignatures(signing.signatures), chain: signing.chain, made }
@@ -321,7 +321,7 @@ export function buildZone(name: string, serial: number, records: Iterable<ZoneRe
   return complete(name, serial, { nodes, hasCuts, pointed, challenges }, constants)
 }
 
-/** A zone whose nodes are built as they are asked for: takes the same time whatever its size. */
+/** A zone whose nodes are built on demand, so that opening it takes the same time whatever its size. */
 export function openZone(name: string, serial: number, records: RecordsByName, constants: ZoneConstants): Zone {
   const nodes = new NodesByName(records, marksAliases(constants))
   const pointed = namesOfEdge.flatMap((one) => [...recordsOf(records.linesAt(keyOf(one, records.origin)) ?? '')])
