@@ -4,7 +4,7 @@ import { request } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
-import { reachableAddress, type ListenAddress, listenAddress } from '../../dns/listen-address.ts'
+import { type ListenAddress, listenAddress, reachableAddress } from '../../dns/listen-address.ts'
 import type { Challenge } from '../../services/certificates/index.ts'
 
 /** The servers to query: `address:port` of every nameserver and of every edge. */

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
 import type { Config } from '../../config.ts'
-import { reachableAddress, type ListenAddress } from '../../dns/listen-address.ts'
+import { type ListenAddress, reachableAddress } from '../../dns/listen-address.ts'
 import type { Database } from '../../platform/database/database.ts'
 import { findRootCertificate } from '../../services/certificates/index.ts'
 
@@ -18,7 +18,9 @@ type PlaceConfig = Pick<Config, 'production' | 'host' | 'edge' | 'acme'>
 export function placesOf({ production, host, edge, acme }: PlaceConfig): (db: Database) => Promise<EdgePlaces> {
   const ports = production ? [edge.httpsPort, 443] : [edge.httpPort]
   const hosts = [...new Set([host, ...edge.addresses])]
-  const all = ports.flatMap((port) => hosts.map((host) => reachableAddress({ host, port }))).filter((place) => place !== null)
+  const all = ports
+    .flatMap((port) => hosts.map((host) => reachableAddress({ host, port })))
+    .filter((place) => place !== null)
   const addresses = [...new Map(all.map((place) => [`${place.host} ${place.port}`, place])).values()]
   if (!production) return async () => ({ addresses, ca: null })
   const known = [...rootCertificates, ...(acme?.caFile ? [readFileSync(acme.caFile, 'utf8')] : [])]

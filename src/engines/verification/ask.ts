@@ -1,6 +1,6 @@
 // Asks one DNS server one question: over UDP, then over TCP if the answer does not fit. Bounded in time, never cached.
 import { randomInt } from 'node:crypto'
-import { exchangeOverTcp, exchangeOverUdp, type ExchangeFailure, type Server } from '../../dns/packet/exchange.ts'
+import { type ExchangeFailure, exchangeOverTcp, exchangeOverUdp, type Server } from '../../dns/packet/exchange.ts'
 import { rcodes } from '../../dns/packet/numbers.ts'
 import { type Answer, decodeAnswer, encodeQuery, type Type } from './answer.ts'
 

@@ -1,7 +1,7 @@
 // Names that do not exist on the internet: in development, `.test` and `.localhost` use Berth's own nameservers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
-import { reachableAddress, listenAddress } from '../../dns/listen-address.ts'
+import { listenAddress, reachableAddress } from '../../dns/listen-address.ts'
 import { sharedText } from '../../services/domains/index.ts'
 import type { CheckResult, Claim } from '../../services/verification/index.ts'
 import { ask, type Endpoint } from './ask.ts'

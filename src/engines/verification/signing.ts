@@ -1,6 +1,6 @@
 // The dnssec job: asks the parent of a zone for its DS records, and takes the step that follows.
 import type { Config } from '../../config.ts'
-import { reachableAddress, listenAddress } from '../../dns/listen-address.ts'
+import { listenAddress, reachableAddress } from '../../dns/listen-address.ts'
 import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database/database.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'

@@ -6,7 +6,7 @@ import type { Instance } from '../../../src/engines/servers/instance/instance.ts
 import { createPool } from '../../../src/engines/servers/instance/pool.ts'
 import { forward } from '../../../src/engines/servers/proxy/proxy.ts'
 import { tunnel } from '../../../src/engines/servers/proxy/tunnel.ts'
-import { limitRequestCosts, CountedRequest } from '../../../src/platform/http/request-intake.ts'
+import { CountedRequest, limitRequestCosts } from '../../../src/platform/http/request-intake.ts'
 import { connectTo } from '../../../src/sandbox/network/connect.ts'
 import type { Connect } from '../../../src/sandbox/sandbox.ts'
 

@@ -1,6 +1,6 @@
 // DNS records: found, listed and created. Changes of existing records are in record-changes.ts.
 import type { Static } from '@sinclair/typebox'
-import { conflict, placementConflict, namesAbove } from '../../../dns/conflicts.ts'
+import { conflict, namesAbove, placementConflict } from '../../../dns/conflicts.ts'
 import { relativeName } from '../../../dns/names.ts'
 import type { RecordType } from '../../../dns/record-types.ts'
 import { recordTypeOf } from '../../../dns/type-names.ts'

@@ -1,5 +1,5 @@
 // Whether records may stand where they are put: beside those at their names, and among those at other names of the zone.
-import { type Conflict, conflict, kindOf, placementConflict, namesAbove } from '../../../dns/conflicts.ts'
+import { type Conflict, conflict, kindOf, namesAbove, placementConflict } from '../../../dns/conflicts.ts'
 import { absoluteName, nameWithinZone } from '../../../dns/names.ts'
 import type { Db } from '../../../platform/database/database.ts'
 import { selectRecordsBelow, selectRecordsByName, selectRecordsPointing } from '../sql/zone-statements.ts'
