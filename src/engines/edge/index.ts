@@ -1,4 +1,4 @@
-// The entry of the edge.
+// The public interface of the edge engine.
 
 export type { ServerProjects } from './hosts/server-projects.ts'
 export { openSwitches } from './hosts/switches.ts'

@@ -150,7 +150,7 @@ test('a table that is read whole, and one that is restored, show what one shows 
   for (const { id } of made.slice(-3)) await remove(id)
   for (const { id } of made.filter((_, index) => index % refs.length === 0).slice(0, 2)) await remove(id)
   const none = () => {}
-  const takeovers: Takeovers = { move: none, gone: none, halt: none, dropProject: none, close: none }
+  const takeovers: Takeovers = { move: none, retire: none, halt: none, dropProject: none, close: none }
   const whole = new HostTable('localhost', takeovers)
   whole.apply(await readEdgeHosts(world.db))
   const restored = new HostTable('localhost', takeovers)

@@ -73,7 +73,7 @@ test('addresses of pages follow cleanUrls at once', async () => {
 
 test('an edge that starts from what it kept serves the same', async () => {
   const { rows } = await import('../../../src/engines/edge/hosts/hosts.ts').then(({ HostTable }) => {
-    const table = new HostTable('localhost', { move() {}, gone() {}, halt() {}, dropProject() {}, close() {} })
+    const table = new HostTable('localhost', { move() {}, retire() {}, halt() {}, dropProject() {}, close() {} })
     const old = { name: 'kept', projectId: 'prj_1', deploymentId: 'dpl_1', kind: 'project' as const, server: false }
     const none = { redirectTo: null, redirectStatus: null, protection: 'none', passwordHash: null, previewVersion: 0 }
     const row = { ...none, ...old, hsts: false, barred: false, skew: false, served: false }

@@ -158,7 +158,7 @@ describe('what cannot be shown says why', () => {
   test('an unknown host is told that it is unknown', async () => {
     const { status, text, headers } = await world.get('nobody.example.test:8080', '/')
     expect(status).toBe(404)
-    expect(text).toContain('No site is known here as <b>nobody.example.test</b>')
+    expect(text).toContain('There is no site at <b>nobody.example.test</b>')
     expect(headers['cache-control']).toBe('no-store')
   })
 

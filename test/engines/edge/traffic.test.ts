@@ -7,8 +7,8 @@ import { connect } from 'node:net'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ServerProjects } from '../../../src/engines/edge/hosts/server-projects.ts'
-import { type Host, placeAt } from '../../../src/engines/edge/hosts/targets.ts'
-import { countAnswer, createTraffic } from '../../../src/engines/edge/hosts/traffic.ts'
+import { createEntry, type Host } from '../../../src/engines/edge/hosts/targets.ts'
+import { countResponse, createTraffic } from '../../../src/engines/edge/hosts/traffic.ts'
 import { createEdge } from '../../../src/engines/edge/serve/server.ts'
 import { edgeAt } from '../../../src/schemas/traffic-columns.ts'
 import { until } from '../../helpers/until.ts'
@@ -208,9 +208,9 @@ test('a second edge adds to the first, and what it counted is written when it cl
 describe('however many hosts a project has', () => {
   const host: Host = { projectId: 'prj_1', target: null, hsts: false, barred: false, gate: null, pins: null }
   const hosts = (kind: 'production' | 'deployment') =>
-    Array.from({ length: 10_000 }, (_, index) => placeAt(`${kind}-${index}.test`, host, kind))
+    Array.from({ length: 10_000 }, (_, index) => createEntry(`${kind}-${index}.test`, host, kind))
   const visit = (traffic: ReturnType<typeof createTraffic>, places: ReturnType<typeof hosts>) => {
-    for (const place of places) countAnswer(traffic.of(place), 200, 1, 1)
+    for (const place of places) countResponse(traffic.of(place), 200, 1, 1)
   }
 
   test('some have counters of their own, and all others share one', () => {
@@ -238,7 +238,7 @@ describe('however many hosts a project has', () => {
     nowMs = 3_600_000
     traffic.take()
     visit(traffic, places.slice(55, 57))
-    countAnswer(late, 200, 1, 1)
+    countResponse(late, 200, 1, 1)
     expect(traffic.take().map(({ host }) => host)).toEqual([
       'production-55.test',
       'production-56.test',
@@ -248,7 +248,7 @@ describe('however many hosts a project has', () => {
 
   test('a name that is taken down counts for nobody', () => {
     const traffic = createTraffic()
-    visit(traffic, [placeAt('', { ...host, projectId: '' }, 'production')])
+    visit(traffic, [createEntry('', { ...host, projectId: '' }, 'production')])
     expect(traffic.take()).toEqual([])
   })
 })

@@ -1,40 +1,40 @@
-// Reads file bodies: small requested files stay in a bounded memory cache, large ones are read from disk.
+// Reads file bodies: small files come from a bounded memory cache, large ones from disk.
 import type { FileHandle } from 'node:fs/promises'
 import { LRUCache } from 'lru-cache'
 import type { Artifacts } from '../../../platform/artifacts/artifacts.ts'
 import type { Variant } from './variants.ts'
 
 export type Bodies = {
-  /** The bytes if they are in memory: the hot path. */
+  /** The bytes if they are in memory; the hot path. */
   get(variant: Variant): Buffer | undefined
-  /** Reads a small file and keeps it. */
+  /** Reads a small file and caches it. */
   load(variant: Variant): Promise<Buffer>
   open(variant: Variant): Promise<FileHandle>
-  /** Has a file repaired that could not be opened, or has another size than its manifest says. */
+  /** Requests the repair of a file that can't be opened or whose size differs from its manifest. */
   report(variant: Variant): Promise<void>
 }
 
-/** A bundle of a usual size fits in when compressed; 32 MB hold at least 128 of the largest. */
+/** Typical bundles fit when compressed. The cache of 32 MiB holds at least 128 files of this size. */
 export const maxInMemory = 256 << 10
 const maxBytes = 32 << 20
 
 export function createBodies(artifacts: Artifacts): Bodies {
-  const kept = new LRUCache<string, Buffer>({ max: 50_000, maxSize: maxBytes })
+  const cache = new LRUCache<string, Buffer>({ max: 50_000, maxSize: maxBytes })
   const loading = new Map<string, Promise<Buffer>>()
   const encodingOf = ({ encoding }: Variant) => (encoding === 'identity' ? undefined : encoding)
 
   async function read(variant: Variant): Promise<Buffer> {
-    // Verified, because a damaged body would stay here after its file is repaired.
+    // `load` verifies the bytes: otherwise a damaged body would stay cached after its file is repaired.
     const body = await artifacts.load(variant.hash, encodingOf(variant))
-    // Content-Length is fixed by the manifest: a file of another size would break the connection or be truncated.
+    // Content-Length comes from the manifest. A body of another size would be cut off or break the connection.
     if (body.length !== variant.size) throw new Error(`${variant.key} has ${body.length} bytes, not ${variant.size}`)
-    // Adds the overhead of an entry, so that empty files count too.
-    kept.set(variant.key, body, { size: body.length + 256 })
+    // Includes the overhead of an entry, so empty files count too.
+    cache.set(variant.key, body, { size: body.length + 256 })
     return body
   }
 
   return {
-    get: (variant) => kept.get(variant.key),
+    get: (variant) => cache.get(variant.key),
     load(variant) {
       // Concurrent requests for the same file share one read.
       let body = loading.get(variant.key)

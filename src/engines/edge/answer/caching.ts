@@ -1,11 +1,11 @@
-// How long browsers may cache a file: forever if its name contains a content hash, else only with revalidation.
+// Decides how long browsers may cache a file: forever if its name contains a content hash, else with revalidation.
 
 export const immutableCaching = 'public, max-age=31536000, immutable'
 export const revalidateCaching = 'public, max-age=0, must-revalidate'
 
-// Folders in which frameworks put only files named by a content hash.
+// Frameworks put only files with a content hash in their names into these folders.
 const immutableFolders = ['_next/static/', '_app/immutable/', '_astro/']
-// Folders in which bundlers name files `<name>-<8 characters of base64url>`.
+// In these folders, bundlers name files `<name>-<8 characters of base64url>`.
 const bundlerFolders = new Set(['assets', '_nuxt', 'chunks', 'static'])
 
 export function cachingOf(path: string): string {
@@ -13,8 +13,8 @@ export function cachingOf(path: string): string {
 }
 
 /**
- * When in doubt, a name has no hash: revalidation costs a 304, while a wrong `immutable` shows an outdated file.
- * So `photo-20241115.jpg`, `banner-1920x1080.png` and `guide-chapter12.pdf` are not taken for hashes.
+ * When in doubt, the answer is no: revalidation costs a 304, while a wrong `immutable` shows an outdated file.
+ * `photo-20241115.jpg`, `banner-1920x1080.png` and `guide-chapter12.pdf` contain no hash.
  */
 export function isNamedByContent(path: string): boolean {
   if (/\.html?$/i.test(path)) return false
@@ -30,7 +30,7 @@ export function isNamedByContent(path: string): boolean {
   )
 }
 
-/** A word and a number, or a number and a word: a name chosen by a person. */
+/** A word and a number in either order were chosen by a person. */
 const isWordAndNumber = (text: string) => /^(?:[a-z]+\d+|\d+[a-z]+|\d+x\d+)$/i.test(text)
 
 function isHexHash(text: string): boolean {
@@ -38,8 +38,8 @@ function isHexHash(text: string): boolean {
 }
 
 function isBase64Hash(text: string): boolean {
-  // esbuild's are upper-case base32.
+  // esbuild writes upper-case base32.
   if (/^[A-Z2-7]{8}$/.test(text)) return /\d/.test(text) && !isWordAndNumber(text)
-  // Random characters switch character class 4.5 times on average; words and camel case rarely more than 3 times.
+  // Random characters switch character class 4.5 times on average, words and camel case rarely more than 3 times.
   return text.match(/[a-z]+|[A-Z]+|\d+|[_-]+/g)!.length >= 5
 }

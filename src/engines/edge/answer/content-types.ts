@@ -1,4 +1,4 @@
-// The content type of a file by its extension.
+// Maps file extensions to content types.
 import { extname } from 'node:path'
 
 const text = (type: string) => `${type}; charset=utf-8`
@@ -84,7 +84,7 @@ const types: Record<string, string> = {
   '.pptx': 'application/vnd.openxmlformats-officedocument.presentationml.presentation',
 }
 
-// Files that clients request by a fixed name without an extension.
+// Clients request these files by fixed names without an extension.
 const named: Record<string, string> = {
   '.well-known/apple-app-site-association': text('application/json'),
   'apple-app-site-association': text('application/json'),

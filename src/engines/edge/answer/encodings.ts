@@ -1,25 +1,25 @@
-// Which of the stored encodings a client accepts, by its Accept-Encoding.
+// Ranks the stored encodings by a client's Accept-Encoding header.
 import type { Encoding } from '../../../platform/artifacts/artifacts.ts'
 
-/** In order of preference where a client gives equal weights; the position is the index of a variant. */
+/** Our order of preference among encodings with equal weights. */
 export const encodings = ['br', 'gzip', 'identity'] as const
 export type AnyEncoding = Encoding | 'identity'
 
-/** Encodings from most to least preferred; identity is always included as the last resort. */
+/** Encodings from most to least preferred. Always includes identity. */
 export type Preference = readonly AnyEncoding[]
 
 const identityOnly: Preference = ['identity']
-// Browsers send only a few distinct values; the bound keeps a client from filling the memory with invented ones.
-const known = new Map<string, Preference>()
-const maxKnown = 500
+// Browsers send only a few distinct values. The limit keeps clients from filling memory with invented ones.
+const cache = new Map<string, Preference>()
+const maxCached = 500
 
 export function preferenceOf(header: string | undefined): Preference {
   if (header === undefined) return identityOnly
-  let preference = known.get(header)
+  let preference = cache.get(header)
   if (preference === undefined) {
     preference = parse(header)
-    if (known.size >= maxKnown) known.clear()
-    if (header.length <= 200) known.set(header, preference)
+    if (cache.size >= maxCached) cache.clear()
+    if (header.length <= 200) cache.set(header, preference)
   }
   return preference
 }
@@ -35,10 +35,10 @@ function parse(header: string): Preference {
   }
   const any = weights.get('*')
   const weightOf = (encoding: AnyEncoding) =>
-    // Identity is acceptable unless refused, but a client that lists encodings prefers those.
+    // Identity is acceptable unless refused, but a client that lists other encodings prefers them.
     weights.get(encoding) ?? any ?? (encoding === 'identity' ? 0.0001 : 0)
-  const wanted = encodings.filter((encoding) => weightOf(encoding) > 0)
-  wanted.sort((a, b) => weightOf(b) - weightOf(a))
-  // If no encoding is acceptable, the file without encoding is more useful than a 406.
-  return wanted.includes('identity') ? wanted : [...wanted, 'identity']
+  const accepted = encodings.filter((encoding) => weightOf(encoding) > 0)
+  accepted.sort((a, b) => weightOf(b) - weightOf(a))
+  // If no encoding is acceptable, the plain file is more useful than a 406.
+  return accepted.includes('identity') ? accepted : [...accepted, 'identity']
 }

@@ -1,30 +1,30 @@
-// Copies a part of a file into a response in large pieces: one is read while the one before it is sent.
+// Copies part of a file into a response in large chunks, reading one while the previous one is sent.
 import type { FileHandle } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import type { Range } from './ranges.ts'
 
 const largePiece = 512 << 10
-// Each copy holds two pieces. From so many on they are small, because slow visitors hold them for long.
+// Each copy holds two chunks. Beyond this many copies, chunks are small, because slow visitors hold them for long.
 const maxLarge = 32
 const smallPiece = 64 << 10
 
-/** Memory that was used before costs half of new memory, whose pages the system has to clear first. */
+/** Reused memory costs half as much as new memory, whose pages the kernel has to clear first. */
 const spare: Buffer[] = []
 let copies = 0
 
-function takePair(): [Buffer, Buffer] {
-  const take = () => {
+function allocatePair(): [Buffer, Buffer] {
+  const allocate = () => {
     if (copies > maxLarge) return Buffer.allocUnsafeSlow(smallPiece)
     return spare.pop() ?? Buffer.allocUnsafeSlow(largePiece)
   }
-  return [take(), take()]
+  return [allocate(), allocate()]
 }
 
-export class CopyCut extends Error {
+export class CopyAborted extends Error {
   override name = 'CopyCut'
 }
 
-/** Resolves when everything is sent, rejects if the visitor leaves or the file is shorter. `onSent` hears of each piece. */
+/** Resolves when everything is sent. Rejects if the visitor disconnects or the file is shorter than `range`. */
 export async function copyFile(
   file: FileHandle,
   range: Range,
@@ -32,27 +32,27 @@ export async function copyFile(
   onSent: (bytes: number) => void,
 ): Promise<void> {
   copies++
-  const pair = takePair()
+  const pair = allocatePair()
   let isIdle = true
-  let leave = (_error: Error) => {}
-  const left = new Promise<never>((_resolve, reject) => {
-    leave = reject
+  let abort = (_error: Error) => {}
+  const aborted = new Promise<never>((_resolve, reject) => {
+    abort = reject
   })
-  left.catch(() => {})
-  const onClose = () => leave(new CopyCut('the visitor has left'))
+  aborted.catch(() => {})
+  const onClose = () => abort(new CopyAborted('the visitor has left'))
   response.once('close', onClose)
 
   function write(piece: Buffer): Promise<void> {
     isIdle = false
     const written = new Promise<void>((resolve, reject) => {
       response.write(piece, (error) => {
-        if (error) return reject(new CopyCut(error.message))
+        if (error) return reject(new CopyAborted(error.message))
         isIdle = true
         onSent(piece.length)
         resolve()
       })
     })
-    return Promise.race([written, left])
+    return Promise.race([written, aborted])
   }
 
   try {
@@ -71,7 +71,7 @@ export async function copyFile(
   } finally {
     response.off('close', onClose)
     copies--
-    // What a connection may still send from is left to the garbage collector.
+    // A buffer that a connection may still be sending is left to the garbage collector.
     if (isIdle)
       for (const buffer of pair) if (buffer.length === largePiece && spare.length < 2 * maxLarge) spare.push(buffer)
   }

@@ -1,4 +1,4 @@
-// The edge's own pages: what a visitor sees when there is no site to show.
+// The edge's own pages, which visitors see when there is no site to show.
 import type { ServerResponse } from 'node:http'
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
@@ -17,20 +17,20 @@ h1{font-size:1.3rem}small{color:#777}@media(prefers-color-scheme:dark){body{colo
 }
 
 const pages = {
-  badHost: page(400, 'Which host?', 'The request names no host, or not one that can exist.'),
-  badPath: page(400, 'Bad address', 'The path of the request is not valid: its percent-encoding does not decode.'),
-  unauthorized: page(401, 'Name and password', 'This page asks for a name and a password.'),
-  // The same for every cause and every owner: a visitor learns nothing about them.
-  barred: page(403, 'Not available', 'What was at this address is not available.'),
+  badHost: page(400, 'Invalid host', 'The request has no valid Host header.'),
+  badPath: page(400, 'Invalid URL', 'The path of this URL contains invalid percent-encoding.'),
+  unauthorized: page(401, 'Sign in', 'This page requires a name and a password.'),
+  // The same for every cause and every owner, so it reveals nothing about either.
+  barred: page(403, 'Not available', 'This site is not available.'),
   notFound: page(404, 'Page not found', 'This site has no page at this address.'),
   nothingDeployed: page(404, 'Nothing deployed yet', 'The project at this address has no production deployment yet.'),
-  method: page(405, 'Method not allowed', 'Pages and files are read with GET or HEAD.'),
+  method: page(405, 'Method not allowed', 'This site only supports GET and HEAD.'),
   misdirected: page(421, 'Wrong connection', 'This connection was opened for another host. Load the page again.'),
-  tooMany: page(429, 'Too many tries', 'Wait a while before the next name and password.'),
-  filesMissing: page(500, 'The site cannot be shown', 'Its files are not to be found on this server.'),
-  failed: page(500, 'The site cannot be shown', 'Something went wrong while reading its files.'),
-  storeAway: page(503, 'The site cannot be shown now', 'Its files cannot be reached at present. Try again shortly.'),
-  noServer: page(502, 'The server does not answer', 'The server behind this site is not running.'),
+  tooManyAttempts: page(429, 'Too many attempts', 'Wait a while before you try again.'),
+  filesMissing: page(500, 'Something went wrong', 'The files of this site are missing.'),
+  failed: page(500, 'Something went wrong', 'The files of this site can’t be read.'),
+  storeUnavailable: page(503, 'Temporarily unavailable', 'The files of this site can’t be reached. Try again shortly.'),
+  noServer: page(502, 'The server isn’t responding', 'The server behind this site is not running.'),
 }
 
 export type PageName = keyof typeof pages
@@ -44,14 +44,14 @@ const statuses: Record<PageName, number> = {
   nothingDeployed: 404,
   method: 405,
   misdirected: 421,
-  tooMany: 429,
+  tooManyAttempts: 429,
   filesMissing: 500,
   failed: 500,
-  storeAway: 503,
+  storeUnavailable: 503,
   noServer: 502,
 }
 
-// Not cached: the next deployment may put a page there.
+// Not cached, because the next deployment may add a page.
 const pageHeaders = [
   ...['content-type', 'text/html; charset=utf-8', 'cache-control', 'no-store'],
   ...['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'", 'x-content-type-options', 'nosniff'],
@@ -71,7 +71,7 @@ export function sendPage(response: ServerResponse, name: PageName, extra: string
 }
 
 export function sendUnknownHost(response: ServerResponse, host: string): number {
-  const text = `No site is known here as <b>${escapeHtml(host)}</b>. A deployment appears when it is built; a domain appears
-when it is attached to a project and its ownership is proved.`
+  const text = `There is no site at <b>${escapeHtml(host)}</b>. A deployment appears here once it is built, a domain once it
+  is attached to a project and verified.`
   return send(response, 404, page(404, 'Unknown host', text), [])
 }

@@ -1,11 +1,11 @@
-// Range and If-Range: one range of bytes, as players and download managers request.
+// Parses Range headers with a single range, as players and download managers send.
 
 export type Range = { start: number; end: number }
 
-/** Null: there is no range to honour, and the whole file is the answer. */
+/** Null: there is no range to honor, so the whole file is sent. */
 export function rangeOf(header: string | undefined, size: number): Range | 'unsatisfiable' | null {
   if (header === undefined) return null
-  // Several ranges are answered with the whole file, which the standard allows: clients do not need multipart.
+  // For several ranges we send the whole file. RFC 9110 allows that, and no client needs multipart.
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/i.exec(header) ?? []
   if (first === '' && last === '') return null
   if (first === '') {
@@ -18,7 +18,7 @@ export function rangeOf(header: string | undefined, size: number): Range | 'unsa
   return { start, end: last === '' ? size - 1 : Math.min(Number(last), size - 1) }
 }
 
-/** If-None-Match uses weak comparison: proxies that compress make our tags weak. */
+/** Compares weakly, as If-None-Match requires: proxies that compress make our tags weak. */
 export function matchesTag(header: string, tag: string): boolean {
   if (header === tag) return true
   if (header.trim() === '*') return true

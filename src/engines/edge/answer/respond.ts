@@ -1,4 +1,4 @@
-// Writes the response to a request for a file: conditions, ranges, encodings, from memory or from disk.
+// Responds with files, from memory or from disk: conditions, ranges and encodings.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { StoreUnavailable } from '../../../platform/artifacts/artifacts.ts'
@@ -6,25 +6,25 @@ import type { EdgeMetrics } from '../observe/metrics.ts'
 import { type Bodies, maxInMemory } from './bodies.ts'
 import { revalidateCaching } from './caching.ts'
 import { preferenceOf } from './encodings.ts'
-import { CopyCut, copyFile } from './file-copy.ts'
+import { CopyAborted, copyFile } from './file-copy.ts'
 import { type PageName, sendPage } from './pages.ts'
 import { matchesTag, type Range, rangeOf } from './ranges.ts'
 import { stallMs } from './responses.ts'
 import type { RedirectRoute } from './routes.ts'
 import { bareHeaders, choose, partialHeaders, type Variant, type Variants, variantOf } from './variants.ts'
 
-/** When a visitor is to come back to a store that is away: such times are usually short. */
+/** Retry-After while the artifact store is unavailable: such outages are usually short. */
 export const storeRetrySeconds = '5'
 
 export type Responder = {
   file(request: IncomingMessage, response: ServerResponse, variants: Variants, status: 200 | 404): void
   redirect(response: ServerResponse, route: RedirectRoute): void
   page(response: ServerResponse, name: PageName, extra?: string[]): void
-  /** The page for an error, or an end in the middle of the response: never a body that looks whole. */
+  /** Sends an error page, or aborts the response if it has begun, so that no partial body looks complete. */
   failure(response: ServerResponse, err: unknown): void
 }
 
-/** A response whose body is streamed from disk; `plain` is sent instead of a compressed copy that is missing or damaged. */
+/** A response streamed from disk. `plain` replaces a compressed copy that is missing or damaged. */
 type Part = { status: number; headers: string[]; variant: Variant; range: Range; plain: Variant }
 
 export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logger): Responder {
@@ -50,7 +50,7 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
 
   function failure(response: ServerResponse, err: unknown): void {
     if (response.headersSent) response.destroy()
-    else if (err instanceof StoreUnavailable) page(response, 'storeAway', ['retry-after', storeRetrySeconds])
+    else if (err instanceof StoreUnavailable) page(response, 'storeUnavailable', ['retry-after', storeRetrySeconds])
     else page(response, 'failed')
   }
 
@@ -77,7 +77,7 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
 
   function stream(response: ServerResponse, part: Part): void {
     copy(response, part).catch((err) => {
-      // What a store that is away has is not known.
+      // While the store is unavailable, nobody knows whether the file is damaged.
       if (!response.headersSent && !(err instanceof StoreUnavailable)) void bodies.report(part.variant)
       fail(response, part, err)
     })
@@ -96,8 +96,8 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
         sent += bytes
       })
     } catch (error) {
-      // Visitors often disconnect in the middle of a file; only disk errors are reported.
-      if (!(error instanceof CopyCut)) throw error
+      // Visitors often disconnect in the middle of a file. Only disk errors are reported.
+      if (!(error instanceof CopyAborted)) throw error
       response.destroy()
     } finally {
       if (response.headersSent) metrics.count(response, sent)
@@ -109,13 +109,13 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
     page,
     failure,
     redirect(response, { location, status }) {
-      // Without this, browsers cache 301 and 308 forever, even after the next deployment.
+      // Without Cache-Control, browsers cache 301 and 308 forever, even after the next deployment.
       end(response, status, ['location', location, 'cache-control', revalidateCaching, 'content-length', '0'])
     },
     file(request, response, variants, status) {
       const { headers } = request
       const wantsRange = headers.range !== undefined && status === 200 && request.method === 'GET'
-      // Ranges refer to the unencoded file, as players and download managers expect.
+      // Players and download managers expect ranges of the unencoded file.
       const variant = wantsRange
         ? variantOf(variants, 'identity')
         : choose(variants, preferenceOf(headers['accept-encoding']))
@@ -124,9 +124,9 @@ export function createResponder(bodies: Bodies, metrics: EdgeMetrics, log: Logge
         return void end(response, 304, bareHeaders(variant))
       }
       if (request.method === 'HEAD') return void end(response, status, variant.headers)
-      // If-Range with anything but this exact tag (a date, an older file, another encoding): the whole file.
-      const given = headers['if-range']
-      if (wantsRange && (given === undefined || given === variant.etag)) {
+      // If-Range with anything but this exact tag (a date, an older file, another encoding) gets the whole file.
+      const ifRange = headers['if-range']
+      if (wantsRange && (ifRange === undefined || ifRange === variant.etag)) {
         const range = rangeOf(headers.range, variant.size)
         if (range === 'unsatisfiable') {
           const size = ['content-range', `bytes */${variant.size}`, 'content-length', '0']

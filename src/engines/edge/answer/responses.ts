@@ -1,37 +1,37 @@
-// Responses that note what they are counted by when they are over: when they began, and how much was written.
+// Responses that record when they began and how much was written, for metrics and traffic statistics.
 import { ServerResponse } from 'node:http'
 import type { Tally } from '../../../platform/observe/tallies.ts'
 
-export type Noting = {
-  /** The counters of the host that was asked; null where nobody has it. */
+export type ResponseStats = {
+  /** The counters of the requested host; null if the host is unknown. */
   tally: Tally | null
-  /** By `performance.now()`, when the head of the answer was written; 0 before. */
+  /** When the head was written, by `performance.now()`; 0 before. */
   headMs: number
-  /** Of the body, given to the connection: what it still holds when a visitor leaves is counted too. */
+  /** Bytes of the body handed to the connection, including what is still buffered when a visitor disconnects. */
   writtenBytes: number
-  /** Changes the headers that are about to be sent; null for most answers. */
-  adjust: Adjust | null
+  /** Changes the headers just before they are sent; null for most responses. */
+  changeHeaders: HeaderChange | null
 }
 
-/** A client that reads nothing of a response for this long is gone, or attempts to exhaust memory. */
+/** A client that reads nothing for this long is gone, or trying to exhaust our memory. */
 export const stallMs = 60_000
 
-/** Of names and values in turn. */
-export type Adjust = (headers: string[]) => string[]
+/** Headers are alternating names and values. */
+export type HeaderChange = (headers: string[]) => string[]
 
-export type EdgeResponse = ServerResponse & Noting
+export type EdgeResponse = ServerResponse & ResponseStats
 
-/** Of HTTP/1.1; Http2Response is the other one. */
-export class Http1Response extends ServerResponse implements Noting {
+/** An HTTP/1.1 response; Http2Response is its counterpart. */
+export class Http1Response extends ServerResponse implements ResponseStats {
   tally: Tally | null = null
   headMs = 0
   writtenBytes = 0
-  adjust: Adjust | null = null
+  changeHeaders: HeaderChange | null = null
 
   // biome-ignore lint/suspicious/noExplicitAny: the ways to call it are Node's.
   override writeHead(...args: any): this {
     this.headMs = performance.now()
-    if (this.adjust && Array.isArray(args.at(-1))) args[args.length - 1] = this.adjust(args.at(-1))
+    if (this.changeHeaders && Array.isArray(args.at(-1))) args[args.length - 1] = this.changeHeaders(args.at(-1))
     return super.writeHead(...(args as [number]))
   }
 
@@ -45,7 +45,7 @@ export class Http1Response extends ServerResponse implements Noting {
   override end(chunk?: any, ...rest: any): this {
     if (chunk && typeof chunk !== 'function') this.writtenBytes += chunk.length
     super.end(chunk, ...(rest as []))
-    // Without a callback the connection is destroyed at the timeout.
+    // Without a callback, the timeout destroys the connection.
     if (!this.writableFinished) this.setTimeout(stallMs)
     return this
   }

@@ -1,4 +1,4 @@
-// The responses for a file, one per encoding: headers made once, as the array that Node takes.
+// The responses for a file, one per encoding, with headers built once as the array that Node expects.
 import type { StoredFile } from '../../../platform/artifacts/artifacts.ts'
 import type { ExtraHeaders } from '../../../platform/site-rules/header-rules.ts'
 import { cachingOf } from './caching.ts'
@@ -8,17 +8,17 @@ import type { AnyEncoding, Preference } from './encodings.ts'
 export type Variant = {
   hash: string
   encoding: AnyEncoding
-  /** Key in the cache of bodies; equal for equal bytes, at any path and in any site. */
+  /** Key in the cache of bodies: equal for equal bytes, at any path and in any site. */
   key: string
   size: number
   etag: string
-  /** Alternating names and values, for the whole file; Content-Length comes last. */
+  /** Alternating names and values for the whole file; Content-Length comes last. */
   headers: string[]
-  /** How many of them, from the first, a response without a body carries. */
+  /** How many elements of `headers` also go into a response without a body. */
   bareLength: number
 }
 
-/** A file as it is shown at one path. Variants are made on demand: most clients want the same one. */
+/** The variants of a file at one path. They are created on demand, since most clients want the same one. */
 export type Variants = {
   readonly path: string
   readonly file: StoredFile
@@ -54,14 +54,14 @@ export function variantOf(variants: Variants, encoding: AnyEncoding): Variant {
 }
 
 function build({ path, file, status, extra }: Variants, encoding: AnyEncoding): Variant {
-  const twins = file.br !== undefined || file.gzip !== undefined
+  const isCompressed = file.br !== undefined || file.gzip !== undefined
   const size = encoding === 'identity' ? file.size : file[encoding]!
-  // Different bytes need different strong tags, so that clients do not combine ranges of two encodings.
+  // Different bytes need different strong tags, so that clients don't combine ranges of two encodings.
   const tag = file.hash.slice(0, 32)
   const etag = encoding === 'identity' ? `"${tag}"` : `"${tag}-${encoding}"`
   const named = new Map([['cache-control', cachingOf(path)]])
-  if (twins) named.set('vary', 'Accept-Encoding')
-  for (const [name, value] of extra) named.set(name, name === 'vary' && twins ? withEncoding(value) : value)
+  if (isCompressed) named.set('vary', 'Accept-Encoding')
+  for (const [name, value] of extra) named.set(name, name === 'vary' && isCompressed ? addAcceptEncoding(value) : value)
   const type = named.get('content-type') ?? contentTypeOf(path)
   named.delete('content-type')
   if (status === 200) named.set('etag', etag)
@@ -75,6 +75,6 @@ function build({ path, file, status, extra }: Variants, encoding: AnyEncoding): 
   return { hash: file.hash, encoding, key, size, etag, headers, bareLength }
 }
 
-function withEncoding(vary: string): string {
+function addAcceptEncoding(vary: string): string {
   return /(^|,)\s*(accept-encoding|\*)\s*(,|$)/i.test(vary) ? vary : `Accept-Encoding, ${vary}`
 }

@@ -1,19 +1,19 @@
-// Answers plain requests on the socket itself, before the HTTP server, and hands every other one to the server.
-// Node's request and response objects cost twice as much as the file itself: 62 µs a request against 30, measured.
+// Answers plain requests directly on the socket and hands all others over to Node's HTTP server.
+// Node's request and response objects double the cost of serving a file: 62 µs per request instead of 30.
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { type PlainRequest, readPlainRequest } from './plain-request.ts'
 
 export type PlainConnections = {
-  /** Ends idle connections that were not handed to the HTTP server; the server ends the others. */
+  /** Closes idle connections that weren't handed over; the HTTP server closes the others. */
   close(): void
 }
 
 export type PlainOptions = {
-  /** How long a connection may take for its first request, and for each further one. */
+  /** Timeouts for the first request of a connection and for each later one. */
   firstTimeoutMs: number
   nextTimeoutMs: number
-  /** Writes the whole response, or writes nothing and returns false. */
+  /** Writes the whole response, or returns false without writing anything. */
   answer(request: PlainRequest, socket: Socket): boolean
 }
 
@@ -25,36 +25,36 @@ export function answerPlainRequests(server: Server, event: string, options: Plai
 
   server.on(event, (socket: Socket) => {
     // HTTP/2 uses the same port and always goes to the server.
-    if ('alpnProtocol' in socket && socket.alpnProtocol === 'h2') return hand(socket)
-    const gone = () => waiting.delete(socket)
-    const failed = () => socket.destroy()
-    const ended = () => socket.end()
+    if ('alpnProtocol' in socket && socket.alpnProtocol === 'h2') return handOver(socket)
+    const onClose = () => waiting.delete(socket)
+    const destroy = () => socket.destroy()
+    const onEnd = () => socket.end()
     let first = true
 
-    function heard(chunk: Buffer): void {
-      // Backpressure from a client that does not read is left to Node.
+    function onData(chunk: Buffer): void {
+      // Node handles backpressure from clients that don't read.
       const request = socket.writableNeedDrain ? null : readPlainRequest(chunk)
       if (request && isAnswered(request, socket)) {
         if (first) socket.setTimeout(options.nextTimeoutMs)
         first = false
         return
       }
-      // The connection stays with the server until it ends: the next octets may be the rest of a body.
-      socket.off('data', heard).off('timeout', failed).off('error', failed).off('end', ended).off('close', gone)
-      gone()
+      // The connection now stays with the server, since the next bytes may be the rest of a body.
+      socket.off('data', onData).off('timeout', destroy).off('error', destroy).off('end', onEnd).off('close', onClose)
+      onClose()
       socket.setTimeout(0)
       socket.pause()
       socket.unshift(chunk)
-      hand(socket)
+      handOver(socket)
       socket.resume()
     }
 
     waiting.add(socket)
-    socket.on('data', heard).on('timeout', failed).on('error', failed).on('end', ended).on('close', gone)
+    socket.on('data', onData).on('timeout', destroy).on('error', destroy).on('end', onEnd).on('close', onClose)
     socket.setTimeout(options.firstTimeoutMs)
   })
 
-  /** An error is met again by the server's handler, which fails one request and not the process. */
+  /** On an error, the server's handler meets it again and fails one request instead of the process. */
   function isAnswered(request: PlainRequest, socket: Socket): boolean {
     try {
       return options.answer(request, socket)
@@ -63,13 +63,13 @@ export function answerPlainRequests(server: Server, event: string, options: Plai
     }
   }
 
-  function hand(socket: Socket): void {
+  function handOver(socket: Socket): void {
     for (const listener of accept) listener.call(server, socket)
   }
 
   return {
     close() {
-      // `end` sends what was written before it closes the connection.
+      // `end` flushes pending writes first.
       for (const socket of waiting) socket.end()
     },
   }

@@ -1,20 +1,20 @@
-// Parses the simplest request, a complete GET in one chunk, and leaves every other one to Node's parser.
+// Parses the simplest kind of request, a complete GET in one chunk. All others go to Node's parser.
 
-/** What the answer to a plain request depends on. */
+/** Everything that the response to a plain request depends on. */
 export type PlainRequest = {
-  /** As it stands in the header. */
+  /** As written in the header. */
   host: string
-  /** Begins with a slash; only visible characters. */
+  /** Starts with a slash and contains only visible ASCII. */
   url: string
   acceptEncoding: string | undefined
   ifNoneMatch: string | undefined
 }
 
-// Browsers send one or two KB with their cookies.
-const longest = 8 << 10
+// Browsers send one or two KiB, including cookies.
+const maxBytes = 8 << 10
 
-// Which octets may occur in a header's name (a token), in its value, and in a request's path. Ambiguous octets are
-// left out on purpose: request smuggling relies on parsers that disagree about an ambiguous request.
+// The bytes allowed in header names (tokens), header values and paths. Ambiguous bytes are left out on purpose:
+// request smuggling relies on parsers that disagree about them.
 const inName = new Uint8Array(256)
 const inValue = new Uint8Array(256)
 const inUrl = new Uint8Array(256)
@@ -30,7 +30,7 @@ inValue[0x09] = 1
 const [cr, lf, space, tab, colon] = [13, 10, 32, 9, 58]
 const version = Buffer.from(' HTTP/1.1\r\n', 'latin1')
 
-// Headers that need Node's parser: a body, a range, a condition, another protocol, the end of the connection.
+// Headers that Node has to handle: bodies, ranges, conditions, other protocols, closing the connection.
 const notPlain = new Set([
   'connection',
   'content-length',
@@ -47,10 +47,10 @@ const notPlain = new Set([
   'upgrade',
 ])
 
-/** Null unless the octets are certainly one complete, ordinary GET of HTTP/1.1. */
+/** Null unless the bytes are certainly one complete, ordinary HTTP/1.1 GET request. */
 export function readPlainRequest(octets: Buffer): PlainRequest | null {
   const size = octets.length
-  if (size > longest || size < 28) return null
+  if (size > maxBytes || size < 28) return null
   // "GET /"
   if (octets[0] !== 71 || octets[1] !== 69 || octets[2] !== 84 || octets[3] !== space || octets[4] !== 47) return null
   if (octets[size - 1] !== lf || octets[size - 2] !== cr || octets[size - 3] !== lf || octets[size - 4] !== cr) {
@@ -61,9 +61,9 @@ export function readPlainRequest(octets: Buffer): PlainRequest | null {
   const url = octets.toString('latin1', 4, at)
   for (let i = 0; i < version.length; i++) if (octets[at + i] !== version[i]) return null
   at += version.length
-  const found: PlainRequest = { host: '', url, acceptEncoding: undefined, ifNoneMatch: undefined }
+  const request: PlainRequest = { host: '', url, acceptEncoding: undefined, ifNoneMatch: undefined }
   let hosts = 0
-  // The empty line must be the last: octets after it would be another request.
+  // The empty line must come last: anything after it would be another request.
   const end = size - 2
   while (at < end) {
     const start = at
@@ -76,25 +76,25 @@ export function readPlainRequest(octets: Buffer): PlainRequest | null {
     if (octets[at] !== cr || octets[at + 1] !== lf) return null
     const valueEnd = at
     at += 2
-    if (!take(start, nameEnd, valueStart, valueEnd)) return null
+    if (!readHeader(start, nameEnd, valueStart, valueEnd)) return null
   }
-  return at === end && hosts === 1 ? found : null
+  return at === end && hosts === 1 ? request : null
 
-  /** False if this header means that Node has to handle the request. */
-  function take(start: number, nameEnd: number, valueStart: number, valueEnd: number): boolean {
-    // Most headers do not matter here; the length of the name shows it without creating a string.
+  /** False if Node has to handle the request because of this header. */
+  function readHeader(start: number, nameEnd: number, valueStart: number, valueEnd: number): boolean {
+    // Most headers don't matter here. The length of the name shows that without creating a string.
     const length = nameEnd - start
-    if (!worthReading[length]) return true
+    if (!relevantLengths[length]) return true
     const name = octets.toString('latin1', start, nameEnd).toLowerCase()
     if (name === 'host') {
       hosts++
-      found.host = octets.toString('latin1', valueStart, valueEnd).trimEnd()
+      request.host = octets.toString('latin1', valueStart, valueEnd).trimEnd()
     } else if (name === 'accept-encoding') {
-      if (found.acceptEncoding !== undefined) return false
-      found.acceptEncoding = octets.toString('latin1', valueStart, valueEnd).trimEnd()
+      if (request.acceptEncoding !== undefined) return false
+      request.acceptEncoding = octets.toString('latin1', valueStart, valueEnd).trimEnd()
     } else if (name === 'if-none-match') {
-      if (found.ifNoneMatch !== undefined) return false
-      found.ifNoneMatch = octets.toString('latin1', valueStart, valueEnd).trimEnd()
+      if (request.ifNoneMatch !== undefined) return false
+      request.ifNoneMatch = octets.toString('latin1', valueStart, valueEnd).trimEnd()
     } else if (name === 'connection') {
       return octets.toString('latin1', valueStart, valueEnd).trimEnd().toLowerCase() === 'keep-alive'
     } else return !notPlain.has(name)
@@ -102,5 +102,5 @@ export function readPlainRequest(octets: Buffer): PlainRequest | null {
   }
 }
 
-const worthReading: boolean[] = []
-for (const name of [...notPlain, 'host', 'accept-encoding', 'if-none-match']) worthReading[name.length] = true
+const relevantLengths: boolean[] = []
+for (const name of [...notPlain, 'host', 'accept-encoding', 'if-none-match']) relevantLengths[name.length] = true

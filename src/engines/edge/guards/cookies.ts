@@ -1,12 +1,12 @@
-// Cookies of visitors, read by name.
+// Reads visitors' cookies.
 import type { IncomingMessage } from 'node:http'
 
-/** All values of the name, in order: a page of another host may have set one of the same name. */
+/** All values in order, since a page of another host may have set a cookie of the same name. */
 export function cookiesOf({ headers }: IncomingMessage, name: string): string[] {
-  const found: string[] = []
+  const values: string[] = []
   for (const part of (headers.cookie ?? '').split(';')) {
     const at = part.indexOf('=')
-    if (at > 0 && part.slice(0, at).trim() === name) found.push(part.slice(at + 1).trim())
+    if (at > 0 && part.slice(0, at).trim() === name) values.push(part.slice(at + 1).trim())
   }
-  return found
+  return values
 }

@@ -1,4 +1,4 @@
-// Protection of previews: visitors of a deployment's own host show a cookie, a link or a password first.
+// Protects previews: visitors of a deployment's own host need a cookie, a link or a password.
 import { createHmac, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { LRUCache } from 'lru-cache'
@@ -6,25 +6,25 @@ import { createPasswordHasher, type PasswordHasher } from '../../../platform/sec
 import type { Vault } from '../../../platform/secrets/secrets.ts'
 import { allPreviews, type Pass, readPass, shareParameter, signPass } from '../../../services/projects/index.ts'
 import { challengeFolder } from '../../../tls/challenges.ts'
-import { both, privately } from '../answer/private-answers.ts'
+import { inOrder, makePrivate } from '../answer/header-changes.ts'
 import type { Responder } from '../answer/respond.ts'
 import type { EdgeResponse } from '../answer/responses.ts'
 import { isEncrypted, pathOf } from '../hosts/host-header.ts'
 import type { Gate, Host } from '../hosts/targets.ts'
+import { createAttemptLimits } from './attempt-limits.ts'
 import { cookiesOf } from './cookies.ts'
 import { readForm } from './forms.ts'
-import { type Asking, sendAsking } from './preview-page.ts'
-import { createTries } from './tries.ts'
+import { sendUnlockPage, type UnlockPage } from './preview-page.ts'
 
 export type Previews = {
-  /** Whether the request may go on; it is answered, or about to be, if not. */
+  /** If false, the response has been or is about to be sent. */
   admits(request: IncomingMessage, response: EdgeResponse, asked: { url: string; found: Host }): boolean
-  /** The same of an upgrade, which is not answered here. */
+  /** Like `admits`, but never responds. */
   admitsUpgrade(request: IncomingMessage, found: Host): boolean
 }
 
 export type PreviewOptions = {
-  /** Without it nobody is admitted. */
+  /** Without a vault, nobody is admitted. */
   vault: Vault | undefined
   respond: Responder
   count(response: EdgeResponse, bytes: number): void
@@ -32,40 +32,40 @@ export type PreviewOptions = {
 }
 
 export const unlockPath = '/.berth/unlock'
-const maxKnown = 10_000
+const maxCorrectPasswords = 10_000
 const visitMs = 7 * 24 * 60 * 60_000
 
-// Bound to the host by the browser, where it can be: no page of another host can set one of this name.
+// Over HTTPS, browsers bind the prefix `__Host-` to the host, so no other host's page can set this cookie.
 const cookieName = (request: IncomingMessage) => (isEncrypted(request) ? '__Host-berth_preview' : 'berth_preview')
 
 export function createPreviews({ vault, respond, count, hasher = createPasswordHasher() }: PreviewOptions): Previews {
-  const tries = createTries()
-  // Right ones, by a keyed hash: they may be sent without end, and the slow check is shared by all projects.
-  const known = new LRUCache<string, true>({ max: maxKnown })
-  const knownKey = randomBytes(32)
+  const attempts = createAttemptLimits()
+  // Hashes of correct passwords. Visitors may send those without limit, and all projects share the slow check.
+  const correctPasswords = new LRUCache<string, true>({ max: maxCorrectPasswords })
+  const hashKey = randomBytes(32)
 
-  /** What opens a host: of its deployment, or of the whole project. */
+  /** A pass is for one deployment or for the whole project. */
   function opens(found: Host, pass: Pass | null): pass is Pass {
     return pass !== null && (pass.scope === allPreviews || pass.scope === found.target?.deploymentId)
   }
 
   const keyOf = (found: Host, { version }: Gate) => ({ projectId: found.projectId, version })
 
-  function holdsCookie(request: IncomingMessage, found: Host, gate: Gate): boolean {
+  function hasCookie(request: IncomingMessage, found: Host, gate: Gate): boolean {
     if (!vault) return false
     const values = cookiesOf(request, cookieName(request)).slice(0, 4)
     return values.some((value) => opens(found, readPass(vault, 'cookie', keyOf(found, gate), value)))
   }
 
-  function ask(response: EdgeResponse, asking: Asking, extra: string[] = []): void {
+  function sendPage(response: EdgeResponse, unlockPage: UnlockPage, extra: string[] = []): void {
     const { method } = response.req
-    // A body that is not read ends the connection.
+    // We don't read a body, so the connection can't be reused.
     const end = method === 'GET' || method === 'HEAD' ? [] : ['connection', 'close']
-    count(response, sendAsking(response, asking, [...extra, ...end]))
+    count(response, sendUnlockPage(response, unlockPage, [...extra, ...end]))
   }
 
-  /** Gives the visitor a cookie and sends them on to an address without secrets. */
-  function letIn(request: IncomingMessage, response: EdgeResponse, to: string, { value, pass }: Given): void {
+  /** Sets a cookie and redirects to a URL without secrets. */
+  function admit(request: IncomingMessage, response: EdgeResponse, to: string, { value, pass }: Cookie): void {
     const seconds = Math.max(1, Math.floor((pass.expiresMs - Date.now()) / 1000))
     const cookie = `${cookieName(request)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Lax`
     response.writeHead(303, [
@@ -76,17 +76,17 @@ export function createPreviews({ vault, respond, count, hasher = createPasswordH
     count(response, 0)
   }
 
-  function give(found: Host, gate: Gate, pass: Pass): Given {
+  function createCookie(found: Host, gate: Gate, pass: Pass): Cookie {
     return { pass, value: signPass(vault!, 'cookie', keyOf(found, gate), pass) }
   }
 
-  /** Null where too many wait for the slow check already. */
-  async function isRight(password: string, passwordHash: string): Promise<boolean | null> {
-    const name = createHmac('sha256', knownKey).update(`${passwordHash} ${password}`).digest('base64')
-    if (known.get(name)) return true
-    const right = await hasher.verify(password, passwordHash).catch(() => null)
-    if (right) known.set(name, true)
-    return right
+  /** Null if too many visitors are waiting for the slow check. */
+  async function isCorrect(password: string, passwordHash: string): Promise<boolean | null> {
+    const name = createHmac('sha256', hashKey).update(`${passwordHash} ${password}`).digest('base64')
+    if (correctPasswords.get(name)) return true
+    const correct = await hasher.verify(password, passwordHash).catch(() => null)
+    if (correct) correctPasswords.set(name, true)
+    return correct
   }
 
   async function unlock(request: IncomingMessage, response: EdgeResponse, found: Host, gate: Gate): Promise<void> {
@@ -94,21 +94,21 @@ export function createPreviews({ vault, respond, count, hasher = createPasswordH
     if (response.destroyed) return
     const to = ownPath(form?.get('to') ?? '/')
     const password = form?.get('password') ?? ''
-    if (!vault || gate.passwordHash === null || password === '') return ask(response, { gate, to, text: 'wrong' })
-    const wait = tries.take(found.projectId, request.socket.remoteAddress ?? '')
-    if (wait !== null) return ask(response, { gate, to, text: 'tooMany' }, ['retry-after', String(wait)])
-    const right = await isRight(password, gate.passwordHash)
-    if (right !== false) tries.giveBack(found.projectId, request.socket.remoteAddress ?? '')
+    if (!vault || gate.passwordHash === null || password === '') return sendPage(response, { gate, to, text: 'wrong' })
+    const wait = attempts.count(found.projectId, request.socket.remoteAddress ?? '')
+    if (wait !== null) return sendPage(response, { gate, to, text: 'tooManyAttempts' }, ['retry-after', String(wait)])
+    const correct = await isCorrect(password, gate.passwordHash)
+    if (correct !== false) attempts.refund(found.projectId, request.socket.remoteAddress ?? '')
     if (response.destroyed) return
-    if (right === null) return ask(response, { gate, to, text: 'busy' }, ['retry-after', '5'])
-    if (!right) return ask(response, { gate, to, text: 'wrong' })
-    letIn(request, response, to, give(found, gate, { scope: allPreviews, expiresMs: Date.now() + visitMs }))
+    if (correct === null) return sendPage(response, { gate, to, text: 'busy' }, ['retry-after', '5'])
+    if (!correct) return sendPage(response, { gate, to, text: 'wrong' })
+    admit(request, response, to, createCookie(found, gate, { scope: allPreviews, expiresMs: Date.now() + visitMs }))
   }
 
   function admits(request: IncomingMessage, response: EdgeResponse, { url, found }: { url: string; found: Host }) {
     const gate = found.gate!
-    response.adjust = both(response.adjust, privately)
-    // Authorities are answered before; what else asks there learns nothing about the site.
+    response.changeHeaders = inOrder(response.changeHeaders, makePrivate)
+    // Challenges of certificate authorities were answered earlier. Other requests here learn nothing about the site.
     if (url.startsWith(challengeFolder)) {
       respond.page(
         response,
@@ -122,34 +122,34 @@ export function createPreviews({ vault, respond, count, hasher = createPasswordH
       unlock(request, response, found, gate).catch(() => response.destroy())
       return false
     }
-    const link = linkIn(url)
+    const link = findShareLink(url)
     if (link && (request.method === 'GET' || request.method === 'HEAD')) {
       const pass = vault ? readPass(vault, 'link', keyOf(found, gate), link.signature) : null
-      if (opens(found, pass)) letIn(request, response, link.rest, give(found, gate, pass))
-      else ask(response, { gate, to: link.rest, text: 'badLink' })
+      if (opens(found, pass)) admit(request, response, link.rest, createCookie(found, gate, pass))
+      else sendPage(response, { gate, to: link.rest, text: 'badLink' })
       return false
     }
-    if (holdsCookie(request, found, gate)) return true
-    ask(response, { gate, to: path === unlockPath ? '/' : ownPath(url), text: 'first' })
+    if (hasCookie(request, found, gate)) return true
+    sendPage(response, { gate, to: path === unlockPath ? '/' : ownPath(url), text: 'first' })
     return false
   }
 
   return {
     admits,
-    admitsUpgrade: (request, found) => found.gate === null || holdsCookie(request, found, found.gate),
+    admitsUpgrade: (request, found) => found.gate === null || hasCookie(request, found, found.gate),
   }
 }
 
-type Given = { value: string; pass: Pass }
+type Cookie = { value: string; pass: Pass }
 
-/** A path of this host, and of no other, as a header may have it. */
+/** A path that can't lead to another host, safe to put into a header. */
 function ownPath(text: string): string {
   const path = pathOf(text)
   return /^\/(?![/\\])/.test(path) && path.length <= 2_000 ? path : '/'
 }
 
-/** The signature of a link, and its address without it; null if there is none. */
-function linkIn(url: string): { signature: string; rest: string } | null {
+/** The signature in a share link, and the URL without it; null if there is none. */
+function findShareLink(url: string): { signature: string; rest: string } | null {
   const mark = url.indexOf('?')
   if (mark < 0 || !url.includes(shareParameter)) return null
   const parts = url.slice(mark + 1).split('&')

@@ -1,38 +1,41 @@
-// What a site asks of its visitors by its own rules: a name and a password (Basic-Auth in _headers).
+// Basic authentication that a site requires by its own rules (Basic-Auth in _headers).
 import type { IncomingMessage } from 'node:http'
-import { addressesOf, credentialsIn, credentialsOf, isAnyOf } from '../../../platform/site-rules/credentials.ts'
-import { both, privately, varying } from '../answer/private-answers.ts'
+import { addressesOf, credentialsOf, credentialsIn, isAnyOf } from '../../../platform/site-rules/credentials.ts'
+import { addVary, inOrder, makePrivate } from '../answer/header-changes.ts'
 import type { EdgeResponse } from '../answer/responses.ts'
 import type { Resolution } from '../hosts/resolve.ts'
 import type { Site } from '../hosts/sites.ts'
-import { createCredentialTries } from './tries.ts'
+import { createCredentialLimits } from './attempt-limits.ts'
 
-export const asksForPassword = ['www-authenticate', 'Basic realm="Protected", charset="UTF-8"']
+export const basicChallenge = ['www-authenticate', 'Basic realm="Protected", charset="UTF-8"']
 
-/** What a request found at a path of a site of this project. */
-export type Found = { projectId: string; site: Site; path: string; found: Resolution }
+/** A requested path and what the site has there. */
+export type GuardedPath = { projectId: string; site: Site; path: string; found: Resolution }
 
-/** Whether the visitor may see what was found, or in how many seconds to ask again; marks the answer as not for everybody. */
-export type Guards = (request: IncomingMessage, response: EdgeResponse, found: Found) => boolean | number
+/** Whether the visitor may see the path, or how many seconds to wait. Makes the response private if it is guarded. */
+export type Guards = (request: IncomingMessage, response: EdgeResponse, found: GuardedPath) => boolean | number
 
 export function createGuards(): Guards {
-  const judge = createCredentialTries()
+  const checkAttempt = createCredentialLimits()
   return (request, response, { projectId, ...found }) => {
-    const credentials = neededFor(response, found)
+    const credentials = requiredCredentials(response, found)
     if (!credentials) return true
-    const given = credentialsIn(request.headers.authorization)
-    // A browser that was not asked yet has guessed nothing.
-    if (given === null) return false
+    const presented = credentialsIn(request.headers.authorization)
+    // A browser sends no credentials before the first 401, which is not a guess.
+    if (presented === null) return false
     const address = request.socket.remoteAddress ?? ''
-    return judge({ projectId, address, credentials: given, isRight: isAnyOf(credentials, given) })
+    return checkAttempt({ projectId, address, credentials: presented, isRight: isAnyOf(credentials, presented) })
   }
 }
 
-function neededFor(response: EdgeResponse, { site, path, found }: Omit<Found, 'projectId'>): Buffer[] | null {
-  if (site.byLanguage) response.adjust = both(response.adjust, varying('Accept-Language'))
+function requiredCredentials(
+  response: EdgeResponse,
+  { site, path, found }: Omit<GuardedPath, 'projectId'>,
+): Buffer[] | null {
+  if (site.byLanguage) response.changeHeaders = inOrder(response.changeHeaders, addVary('Accept-Language'))
   if (site.guards.length === 0) return null
-  // By the address that was asked for, and by the file's own: a rewrite must not open it.
+  // The file's own paths count too, so that a rewrite can't bypass its guard.
   const credentials = credentialsOf(site.guards, [path, ...(found?.kind === 'file' ? addressesOf(found.path) : [])])
-  if (credentials) response.adjust = both(response.adjust, privately)
+  if (credentials) response.changeHeaders = inOrder(response.changeHeaders, makePrivate)
   return credentials
 }

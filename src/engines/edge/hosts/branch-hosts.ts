@@ -1,10 +1,10 @@
-// The host of a branch: it shows the newest READY deployment of the branch.
+// The host of a branch shows the newest READY deployment of the branch.
 import type { Host } from './targets.ts'
 
 export class BranchHost {
   readonly host: Host
   readonly #deployments = new Set<string>()
-  /** Ids grow with the time of creation. */
+  /** Deployment ids sort by time of creation. */
   #newest = ''
 
   constructor(host: Host) {

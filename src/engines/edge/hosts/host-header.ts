@@ -1,8 +1,8 @@
-// The host and the path of a request, the host normalized for look-up.
+// Reads the host and the path of a request and normalizes the host for lookups.
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 
-/** Lower case, without port and last dot; null if it cannot be a host. Addresses in brackets are kept as they are. */
+/** Lower case, without port and trailing dot; null if invalid. Addresses in brackets keep their port. */
 export function hostName(text: string): string | null {
   if (text.startsWith('[')) return /^\[[0-9a-f:.]{2,45}\](?::\d{1,5})?$/i.test(text) ? text.toLowerCase() : null
   let end = text.length
@@ -31,7 +31,7 @@ function isPort(text: string, start: number): boolean {
   return true
 }
 
-/** Host and path of a request: an absolute URL in the request line overrides the Host header (RFC 9112, 3.2.2). */
+/** An absolute URL in the request line overrides the Host header (RFC 9112, 3.2.2). */
 export function destinationOf(request: IncomingMessage): { host: string | null; url: string } {
   const url = request.url!
   if (url.charCodeAt(0) === 47) return { host: hostName(request.headers.host ?? ''), url }
@@ -49,7 +49,7 @@ export function hasOneHost({ rawHeaders }: IncomingMessage): boolean {
   return count === 1
 }
 
-/** Path and query as a header may have them: Node's parser accepts bytes above ASCII. */
+/** Makes path and query safe for a header: Node's parser accepts bytes above ASCII. */
 export function pathOf(url: string): string {
   return url.startsWith('/') ? url.replace(/[^\x21-\x7e]/g, encodeURIComponent) : '/'
 }

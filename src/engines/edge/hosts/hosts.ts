@@ -1,8 +1,8 @@
-// The table of hosts in memory: every host name → the deployment it shows. Changed only between two requests.
+// The in-memory table that maps host names to deployments. It changes only between two requests.
 import type { EdgeHostRow } from '../../../services/deployments/index.ts'
 import { BranchHost } from './branch-hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-import { type Gate, type Host, type Place, placeAt, type Redirect, type Serving } from './targets.ts'
+import { createEntry, type Gate, type Host, type HostEntry, type Redirect, type Serving } from './targets.ts'
 
 type Domain = { name: string; redirect: Redirect | undefined }
 type Project = {
@@ -12,21 +12,21 @@ type Project = {
   production: Host
   domains: Domain[]
   deployments: Set<string>
-  /** By the label of the branch. */
+  /** By branch label. */
   branches: Map<string, BranchHost>
   gate: Gate | null
   serving: Serving
-  /** Those of its deployments that serve production or have served it. */
+  /** Deployments that serve or have served production. */
   served: Set<string>
 }
 
 export class HostTable {
   readonly #suffix: string
   readonly #takeovers: Takeovers
-  readonly #labels = new Map<string, Place>()
-  readonly #domains = new Map<string, Place>()
+  readonly #labels = new Map<string, HostEntry>()
+  readonly #domains = new Map<string, HostEntry>()
   readonly #projects = new Map<string, Project>()
-  /** Host name of each deployment and the label of its branch, to remove it from both when it is deleted. */
+  /** Needed to remove a deleted deployment from its own host and from its branch. */
   readonly #deployments = new Map<string, { host: string; branch: string | null }>()
 
   constructor(edgeDomain: string, takeovers: Takeovers) {
@@ -38,14 +38,14 @@ export class HostTable {
     return this.#labels.size + this.#domains.size
   }
 
-  /** `name` in lower case, without port and last dot. */
-  find(name: string): Place | undefined {
+  /** `name` is in lower case, without port and trailing dot. */
+  find(name: string): HostEntry | undefined {
     const exact = this.#labels.get(name) ?? this.#domains.get(name)
     if (exact) return exact
-    // A wildcard stands for one label, as in certificates.
+    // A wildcard covers one label, as in certificates.
     const wildcard = this.#domains.get(`*${name.slice(name.indexOf('.'))}`)
     if (wildcard) return wildcard
-    // The nameservers send `www` of a delegated zone here too, and who proved a name owns all names below it.
+    // Our nameservers point `www` of a delegated zone here too, and a verified domain includes all names below it.
     return name.startsWith('www.') ? this.#domains.get(name.slice(4)) : undefined
   }
 
@@ -53,7 +53,7 @@ export class HostTable {
     return this.#domains.get(name)?.host.projectId
   }
 
-  /** What is served, as rows of the database: a table to which they are applied serves the same. */
+  /** The table as database rows; applying them to an empty table restores it. */
   *rows(): Generator<EdgeHostRow> {
     const none = {
       deploymentId: null,
@@ -90,7 +90,7 @@ export class HostTable {
     }
   }
 
-  /** Applies rows of the database; a requested project, deployment or domain without a row was deleted. */
+  /** Applies database rows. A project or deployment in `subjects` without a row was deleted. */
   apply(rows: EdgeHostRow[], subjects: readonly string[] = []): void {
     const present = new Set<string>()
     const domains = Map.groupBy(
@@ -105,8 +105,8 @@ export class HostTable {
       if (present.has(subject)) continue
       if (this.#projects.has(subject)) this.#dropProject(subject)
       else if (this.#deployments.has(subject)) this.#dropDeployment(subject)
-      // Created and deleted between two reads; its server may still run since the build proved it.
-      else this.#takeovers.gone(subject)
+      // Created and deleted between two reads. Its server may still be running from the check at the end of its build.
+      else this.#takeovers.retire(subject)
     }
     for (const row of rows) if (row.kind === 'project') this.#putProject(row, domains.get(row.projectId) ?? [])
     for (const row of rows) if (row.kind === 'deployment') this.#putDeployment(row)
@@ -114,7 +114,7 @@ export class HostTable {
 
   #putProject(row: EdgeHostRow, domains: EdgeHostRow[]): void {
     const { projectId, name, deploymentId, server, hsts, barred } = row
-    // Rows that an older version kept tell nothing of them.
+    // Snapshots written by older versions lack these.
     const { instances = 1, switching = false } = row
     let project = this.#projects.get(projectId)
     if (!project) {
@@ -128,7 +128,7 @@ export class HostTable {
     const { production, serving } = project
     project.server = server
     project.instances = instances
-    // Rows that an older version kept have neither.
+    // Snapshots written by older versions lack both.
     serving.spaFallback = row.spaFallback ?? null
     serving.cleanUrls = row.cleanUrls ?? null
     production.hsts = hsts
@@ -151,16 +151,16 @@ export class HostTable {
     }))
     for (const { name, redirect } of project.domains) {
       const host = redirect ? { ...production, target: null, pins: null, redirect } : production
-      this.#domains.set(name, placeAt(name, host, 'production'))
+      this.#domains.set(name, createEntry(name, host, 'production'))
     }
   }
 
+  // Snapshots written by older versions have no branches.
   #putDeployment({ projectId, name, deploymentId, served, branch = null }: EdgeHostRow): void {
     const project = this.#projects.get(projectId)
     if (project && served) project.served.add(deploymentId!)
     if (!project || this.#deployments.has(deploymentId!)) return
     const host = name + this.#suffix
-    // Rows that an older version kept name no branch.
     this.#deployments.set(deploymentId!, { host, branch })
     this.#setLabel(host, this.#newPreview(project), 'deployment')
     project.deployments.add(deploymentId!)
@@ -173,28 +173,28 @@ export class HostTable {
   }
 
   #branchOf(project: Project, label: string): BranchHost {
-    const known = project.branches.get(label)
-    if (known) return known
+    const existing = project.branches.get(label)
+    if (existing) return existing
     const branch = new BranchHost(this.#newPreview(project))
     project.branches.set(label, branch)
     this.#setLabel(label + this.#suffix, branch.host, 'deployment')
     return branch
   }
 
-  #setLabel(name: string, host: Host, kind: Place['kind']): void {
-    this.#labels.set(name, placeAt(name, host, kind))
+  #setLabel(name: string, host: Host, kind: HostEntry['kind']): void {
+    this.#labels.set(name, createEntry(name, host, kind))
   }
 
   #hostOf(deploymentId: string): Host {
     return this.#labels.get(this.#deployments.get(deploymentId)!.host)!.host
   }
 
-  /** Where a deployment is shown; undefined if it is not READY, or gone. */
-  placeOf(deploymentId: string): Place | undefined {
+  /** The deployment's own host; undefined if it is not READY or deleted. */
+  deploymentEntry(deploymentId: string): HostEntry | undefined {
     return this.#labels.get(this.#deployments.get(deploymentId)?.host ?? '')
   }
 
-  /** Shows a deployment at its own host, or nothing. */
+  /** Bars or unbars a deployment's own host. */
   #bar(deploymentId: string, barred: boolean): void {
     const host = this.#hostOf(deploymentId)
     host.barred = barred
@@ -204,7 +204,7 @@ export class HostTable {
 
   #dropProject(projectId: string): void {
     const project = this.#projects.get(projectId)!
-    // Before its deployments, so that none is looked for that could take over.
+    // First, so that no branch switches to another deployment while they are removed.
     for (const label of project.branches.keys()) this.#labels.delete(label + this.#suffix)
     project.branches.clear()
     for (const deploymentId of project.deployments) this.#dropDeployment(deploymentId)
@@ -222,7 +222,7 @@ export class HostTable {
     project?.deployments.delete(deploymentId)
     project?.served.delete(deploymentId)
     if (project && branch !== null) this.#dropFromBranch(project, branch, deploymentId)
-    this.#takeovers.gone(deploymentId)
+    this.#takeovers.retire(deploymentId)
   }
 
   #dropFromBranch({ branches }: Project, label: string, deploymentId: string): void {
@@ -235,13 +235,13 @@ export class HostTable {
 
   #dropDomains(project: Project): void {
     for (const { name } of project.domains) {
-      // The domain may have moved to another project meanwhile.
+      // The domain may have moved to another project since.
       if (this.projectOfDomain(name) === project.production.projectId) this.#domains.delete(name)
     }
   }
 }
 
-/** Rows that an older version kept have no protection: there was none. */
+/** Snapshots written by older versions have no protection. */
 function gateOf({ protection, passwordHash = null, previewVersion: version = 0 }: EdgeHostRow): Gate | null {
   return protection === 'password' || protection === 'link' ? { kind: protection, passwordHash, version } : null
 }

@@ -1,67 +1,72 @@
-// Finds what a site serves at a path: its files first, then its rules, then its fallbacks.
+// Resolves a path of a site: files first, then redirect rules, then fallbacks.
 import { applyRedirects, type Redirected, type RedirectRule } from '../../../platform/site-rules/redirects.ts'
 import type { FileRoute, RedirectRoute, Route } from '../answer/routes.ts'
 
-export type Addresses = {
+export type SiteRoutes = {
   routes: ReadonlyMap<string, Route>
   redirects: readonly RedirectRule[]
-  /** Whether any rule takes precedence over files; if none does, a file is found by one look-up. */
+  /** Whether any rule takes precedence over files. If none does, finding a file takes one lookup. */
   forced: boolean
-  /** The page of a single-page app, for every path that looks like a page; null if the site has none. */
+  /** The page of a single-page app, served for every path that looks like a page; null if the site has none. */
   fallback: FileRoute | null
-  /** 404.html of the root, if there is one. */
+  /** The root's 404.html, if it exists. */
   notFound: FileRoute | null
 }
 
 export type Resolution = FileRoute | RedirectRoute | null
 
-/** What the answer depends on besides the address. */
-export type Asked = {
+/** The parts of a request other than its URL that affect the result. */
+export type RequestContext = {
   /** The visitor's Accept-Language. */
   language?: string | undefined
-  /** Whether an unknown path gets the page of a single-page app. */
+  /** Whether unknown paths get the page of a single-page app. */
   asApp?: boolean
 }
 
-const bare: Asked = {}
+const noContext: RequestContext = {}
 
-/** `path` is decoded and starts with a slash; `query` is '' or starts with `?`. Null: nothing is served here. */
-export function resolve(site: Addresses, path: string, query: string, { language, asApp }: Asked = bare): Resolution {
+/** `path` is decoded and starts with a slash; `query` is empty or starts with `?`. Null means 404. */
+export function resolve(
+  site: SiteRoutes,
+  path: string,
+  query: string,
+  { language, asApp }: RequestContext = noContext,
+): Resolution {
   const route = site.routes.get(path)
-  if (route && !site.forced) return passOn(route, query)
+  if (route && !site.forced) return withQuery(route, query)
   const rule = site.redirects.length > 0 ? applyRedirects(site.redirects, path, query, language) : null
-  if (route && !rule?.forced) return passOn(route, query)
+  if (route && !rule?.forced) return withQuery(route, query)
   if (rule) return follow(site, rule)
   if (asApp && site.fallback && looksLikePage(path)) return site.fallback
   return site.notFound
 }
 
-function follow(site: Addresses, rule: Redirected): Resolution {
+function follow(site: SiteRoutes, rule: Redirected): Resolution {
   if (rule.kind === 'redirect') return { kind: 'redirect', location: rule.location, status: rule.status }
   const found = fileAt(site.routes, rule.path)
-  // A copy, because the route's own headers are those of its own path.
+  // A copy, because the route caches the headers of its own path.
   return found ? { kind: 'file', path: found.path, file: found.file, status: rule.status } : site.notFound
 }
 
-/** The file a rewrite names by any of its paths; the visitor's address bar does not change. */
+/** The file that a rewrite names by any of its paths. */
 function fileAt(routes: ReadonlyMap<string, Route>, path: string): FileRoute | null {
   let route = routes.get(path)
-  // A page's other paths redirect to its canonical one, which always has a file.
+  // A page's other paths redirect to its canonical path, which always has a file.
   if (route?.kind === 'redirect') route = routes.get(decodeURIComponent(route.location))
   return route?.kind === 'file' ? route : null
 }
 
-function passOn(route: Route, query: string): Route {
+function withQuery(route: Route, query: string): Route {
   if (route.kind === 'file' || query === '') return route
   return { ...route, location: route.location + printable(query) }
 }
 
-// Node's parser accepts bytes above ASCII, which must not get into a header.
+// Node's parser accepts bytes above ASCII, which are invalid in headers.
 function printable(query: string): string {
   return query.replace(/[^\x21-\x7e]/g, encodeURIComponent)
 }
 
-/** Whether `accept` names HTML, or a range that holds it; without the header everything is accepted. */
+/** Whether an Accept header includes HTML, directly or by a range. A missing header accepts everything. */
 export function acceptsHtml(accept: string | undefined): boolean {
   if (accept === undefined) return true
   return accept.split(',').some((range) => {

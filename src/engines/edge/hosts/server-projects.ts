@@ -1,23 +1,21 @@
-// What the edge needs from the engine that runs server projects. The edge knows no processes, sandboxes or nodes.
+// The interface between the edge and the engine that runs server projects.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Target } from './targets.ts'
 
-/** `answered` is called with the status of the answer. */
+/** `answered` receives the status of the response. */
 export type UpgradeTarget = Target & { answered?(status: number): void }
 
 export type ServerProjects = {
-  /**
-   * Resolves when so many instances of the deployment are healthy, or those of them that start. Rejects if none does.
-   */
+  /** Resolves when this many instances are healthy, or fewer if the others don't start. Rejects if none starts. */
   ready(deploymentId: string, instances: number): Promise<void>
-  /** Answers the request. If no instance runs, one is asked for and the request waits for it. */
+  /** Responds to the request. If no instance runs, this requests one and waits for it. */
   proxy(request: IncomingMessage, response: ServerResponse, target: Target): void
-  /** For the event `upgrade` of an HTTP server. */
+  /** Handles the `upgrade` event of an HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: UpgradeTarget): void
-  /** Another deployment has taken over. */
+  /** Called when another deployment has taken over. */
   retire(deploymentId: string): Promise<void>
-  /** The deployment is barred: requests do not wait for it any more. */
+  /** Called when the deployment is barred, so that requests stop waiting for it. */
   halt(deploymentId: string): Promise<void>
   close(): Promise<void>
 }

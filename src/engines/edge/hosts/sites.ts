@@ -1,4 +1,4 @@
-// Caches deployments ready to be served: manifest, routes and rules, loaded at the first request.
+// Caches deployments ready to be served (routes and rules), loaded on the first request.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
@@ -13,48 +13,48 @@ import {
 import { maxRulesLength, parseRedirects, type RedirectRule } from '../../../platform/site-rules/redirects.ts'
 import { buildRoutes, buildRoutesInSteps, type FileRoute, type Route } from '../answer/routes.ts'
 import { createVariants, type Variants } from '../answer/variants.ts'
-import type { Addresses } from './resolve.ts'
+import type { SiteRoutes } from './resolve.ts'
 
-export type Site = Addresses & {
+export type Site = SiteRoutes & {
   deploymentId: string
   kind: Manifest['kind']
-  /** Detection has found a single-page app. */
+  /** Whether the build detected a single-page app. */
   isApp: boolean
-  /** Whether its addresses have no .html; a project that changes this has its sites loaded again. */
+  /** Whether its URLs lack .html. Changing this project setting reloads the site. */
   cleanUrls: boolean
-  /** Blocks of its _headers that ask for a name and a password. */
+  /** The blocks of _headers that require a name and a password. */
   guards: readonly HeaderBlock[]
-  /** Some rule depends on the visitor's language. */
+  /** Whether a rule depends on the visitor's language. */
   byLanguage: boolean
-  /** Whether what it answers depends on the address alone. */
+  /** Whether responses depend on nothing but the path and the common headers that plain requests may have. */
   plain: boolean
-  /** The responses for a file at a path: header rules match the requested path. */
+  /** The variants of a file at a path, because header rules match the requested path. */
   variantsOf(route: FileRoute, path: string): Variants
 }
 
 export type Sites = {
-  /** The site if the deployment is loaded, with the addresses that are asked for: the hot path. */
+  /** The site if it is loaded with this setting; the hot path. */
   get(deploymentId: string, cleanUrls?: boolean | null): Site | undefined
-  /** Null if the deployment's files are not here. `cleanUrls` is as the manifest says unless it is given. */
+  /** Null if the deployment has no files here. `cleanUrls` overrides the manifest. */
   load(deploymentId: string, cleanUrls?: boolean | null): Promise<Site | null>
-  /** Has a deployment repaired whose manifest is missing or damaged. */
+  /** Requests the repair of a deployment whose manifest is missing or damaged. */
   report(deploymentId: string): Promise<void>
 }
 
 const none: ExtraHeaders = new Map()
-// Memory use, measured: a site, a file with its paths, the responses made for a file at one path.
+// Measured memory use: of a site, of a file with its paths, of the variants of a file at one path.
 const bytesPerSite = 1_200
 const bytesPerFile = 450
 const bytesPerAnswer = 900
 const bytesPerRule = 300
 const bytesPerPassword = 200
-// Headers of a site are kept as text for each path that was visited, and as the head of an answer.
+// Header rules are stored as text for each visited path, and again in rendered heads.
 const copiesOfHeaders = 3
 const maxBytes = 24 << 20
 const maxSites = 20_000
 const maxShared = 1_000
-// Sites of more files are made ready one after the other, in steps, and for half of the time: whoever asks for several of
-// them in turn, each of which takes the place of another in the cache, must not hold up the visitors of others.
+// Larger sites load one at a time, in steps, using half of the CPU time. Otherwise somebody who alternates between large
+// sites that evict each other could slow down all other sites.
 const manyFiles = 2_000
 const stepMs = 5
 const maxLarge = 10_000
@@ -83,7 +83,7 @@ export function buildSite(
     forced: redirects.some((rule) => rule.forced),
     fallback: appPages.map((name) => pageOf(files, name, 200)).find((page) => page !== null) ?? null,
     notFound: pageOf(files, '404.html', 404),
-    variantsOf: variantMaker(routes, headers, onGrowth),
+    variantsOf: createVariantCache(routes, headers, onGrowth),
   }
 }
 
@@ -91,30 +91,30 @@ function pageOf(files: Manifest['files'], path: string, status: 200 | 404): File
   return Object.hasOwn(files, path) ? { kind: 'file', path, file: files[path]!, status } : null
 }
 
-// A separate function, so that its closure does not keep the manifest in memory, which is half of a site's size.
-function variantMaker(
+// A separate function, so that its closure doesn't retain the manifest, which is half of a site's size.
+function createVariantCache(
   routes: ReadonlyMap<string, Route>,
   blocks: HeaderBlock[],
   onGrowth: (bytes: number) => void,
 ): Site['variantsOf'] {
-  // Responses at paths that have no file of their own, by file, status and matching header blocks.
+  // Variants at paths without a file of their own, by file, status and matching header blocks.
   const shared = new Map<string, Variants>()
   return (route, path) => {
     if (route.variants) return route.variants
     const indexes = blocks.length > 0 ? matchingBlocks(blocks, path) : []
-    const make = () => {
+    const create = () => {
       const extra = indexes.length > 0 ? headersOf(blocks, indexes) : none
       onGrowth(bytesPerAnswer + copiesOfHeaders * lengthOf(extra))
       return createVariants(route.path, route.file, route.status, extra)
     }
     if (routes.get(path) === route) {
-      route.variants = make()
+      route.variants = create()
       return route.variants
     }
     const key = `${route.status} ${indexes.join()} ${route.path}`
     let variants = shared.get(key)
     if (!variants) {
-      variants = make()
+      variants = create()
       if (shared.size >= maxShared) shared.clear()
       shared.set(key, variants)
     }
@@ -131,11 +131,11 @@ function lengthOf(headers: ExtraHeaders): number {
 export function createSites(artifacts: Artifacts, log: Logger): Sites {
   const loaded = new LRUCache<string, Site>({ max: maxSites, maxSize: maxBytes })
   const loading = new Map<string, Promise<Site | null>>()
-  /** Those that are known to have many files. */
+  /** Deployments known to have many files. */
   const large = new LRUCache<string, true>({ max: maxLarge })
   let turn: Promise<unknown> = Promise.resolve()
 
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  function queue<T>(work: () => Promise<T>): Promise<T> {
     const mine = turn.then(work)
     turn = mine.catch(() => {})
     return mine
@@ -147,27 +147,28 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
     return (await artifacts.load(file.hash)).toString()
   }
 
-  function read(deploymentId: string, cleanUrls: boolean | null): Promise<Site | null> {
+  function readOrQueue(deploymentId: string, cleanUrls: boolean | null): Promise<Site | null> {
     const known = large.has(deploymentId)
-    const now = () => readNow(deploymentId, cleanUrls, known)
-    return known ? inTurn(now) : now()
+    const now = () => readSite(deploymentId, cleanUrls, known)
+    return known ? queue(now) : now()
   }
 
-  async function readNow(deploymentId: string, cleanUrls: boolean | null, known: boolean): Promise<Site | null> {
+  async function readSite(deploymentId: string, cleanUrls: boolean | null, known: boolean): Promise<Site | null> {
     const startedMs = performance.now()
     const published = await artifacts.read(deploymentId)
     if (!published) return null
     const manifest = cleanUrls === null ? published : { ...published, cleanUrls }
-    if (Object.keys(manifest.files).length <= manyFiles) return make(deploymentId, manifest, buildRoutes(manifest))
+    if (Object.keys(manifest.files).length <= manyFiles)
+      return createSite(deploymentId, manifest, buildRoutes(manifest))
     large.set(deploymentId, true)
     const build = async () => {
       await sleep(performance.now() - startedMs)
-      return make(deploymentId, manifest, await inSteps(buildRoutesInSteps(manifest)))
+      return createSite(deploymentId, manifest, await runInSteps(buildRoutesInSteps(manifest)))
     }
-    return known ? build() : inTurn(build)
+    return known ? build() : queue(build)
   }
 
-  async function make(deploymentId: string, manifest: Manifest, routes: Map<string, Route>): Promise<Site> {
+  async function createSite(deploymentId: string, manifest: Manifest, routes: Map<string, Route>): Promise<Site> {
     const texts = [await rulesOf(manifest, '_redirects'), await rulesOf(manifest, '_headers')] as const
     const redirects = parseRedirects(texts[0])
     const headers = parseHeaders(texts[1])
@@ -175,13 +176,13 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
     if (notes.length > 0) log.info({ deploymentId, notes: notes.slice(0, 20) }, 'rules of a site were left out')
     let size = bytesPerSite + Object.keys(manifest.files).length * bytesPerFile
     size += (redirects.rules.length + headers.blocks.length) * bytesPerRule
-    // Parts of the texts keep the whole in memory.
+    // Substrings retain the whole text in memory.
     size += texts[0].length + texts[1].length
     for (const { credentials } of headers.blocks) size += (credentials?.length ?? 0) * bytesPerPassword
     const rules = { redirects: redirects.rules, headers: headers.blocks, routes }
     const site = buildSite(deploymentId, manifest, rules, (bytes) => {
       size += bytes
-      // A site that was evicted meanwhile is not put back.
+      // Doesn't bring back a site that was evicted in the meantime.
       if (loaded.peek(deploymentId) === site) loaded.set(deploymentId, site, { size })
     })
     loaded.set(deploymentId, site, { size })
@@ -198,7 +199,7 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
       const key = `${deploymentId} ${cleanUrls}`
       let site = loading.get(key)
       if (!site) {
-        site = read(deploymentId, cleanUrls).finally(() => loading.delete(key))
+        site = readOrQueue(deploymentId, cleanUrls).finally(() => loading.delete(key))
         loading.set(key, site)
       }
       return site
@@ -206,8 +207,8 @@ export function createSites(artifacts: Artifacts, log: Logger): Sites {
   }
 }
 
-/** Works for some milliseconds at a time, and rests as long. */
-async function inSteps<T>(steps: Generator<undefined, T>): Promise<T> {
+/** Works for a few milliseconds at a time and pauses for as long. */
+async function runInSteps<T>(steps: Generator<undefined, T>): Promise<T> {
   for (;;) {
     const startedMs = performance.now()
     do {

@@ -1,4 +1,4 @@
-// Keeps the table of hosts equal to the database: all of it is read at start, then only what notifications name.
+// Keeps the host table equal to the database: reads everything at startup, then whatever notifications name.
 import type { Logger } from 'pino'
 import type { Database } from '../../../platform/database/database.ts'
 import { follow } from '../../../platform/database/mirror.ts'
@@ -8,13 +8,13 @@ import { type EdgeHostRow, readEdgeHosts, readTouchedEdgeHosts } from '../../../
 import { isTakenDown, readTakenDownHosts } from '../../../services/takedowns/index.ts'
 import { HostTable } from './hosts.ts'
 import type { Takeovers } from './takeovers.ts'
-import { type Host, type Place, type Target, takenDown as takenDownPlace } from './targets.ts'
+import { type Host, type HostEntry, type Target, takenDownEntry } from './targets.ts'
 
 export type Snapshot = {
   find(host: string): Host | undefined
-  /** The same, with the name that the host is known by. */
-  at(host: string): Place | undefined
-  /** The deployment that a page of this production host may go on with; null if it is not one of those. */
+  /** Like `find`, with the name under which the host is listed. */
+  findEntry(host: string): HostEntry | undefined
+  /** A deployment that pages of this production host may stay with; null if it is not such a deployment. */
   pinned(found: Host, deploymentId: string): Target | null
   readonly size: number
   /** The refresh in progress; null if there is none. */
@@ -22,8 +22,8 @@ export type Snapshot = {
   close(): Promise<void>
 }
 
-// Certificates have their own table, and most settings are in the manifests; `project.updated` may change HSTS.
-const relevant = new Set([
+// `project.updated` may change serving settings such as HSTS.
+const relevantEvents = new Set([
   'deployment.ready',
   'deployment.promoted',
   'deployment.deleted',
@@ -41,32 +41,31 @@ const relevant = new Set([
 ])
 const isTakedown = (subject: string) => subject.startsWith('tkd_')
 const isAccount = (subject: string) => subject.startsWith('acc_')
-// One statement reads all subjects of a burst of changes.
-const subjectsAtOnce = 10_000
+// One statement reads the subjects of a burst of changes.
+const maxSubjectsPerRead = 10_000
 
 export type SnapshotOptions = {
   db: Database
   notifications: Notifications
   edgeDomain: string
-  /** Hosts of the platform itself: never a project's, whatever the rows say. */
+  /** The platform's own hosts, which never belong to a project. */
   ownHosts: ReadonlySet<string>
   takeovers: Takeovers
-  /** Called when hosts may have been barred, after that is in effect. */
+  /** Called after a change that may have barred hosts. */
   onBarred(): void
   log: Logger
-  /** Where the table is kept for a start without the database. */
+  /** Stores the table for starts without the database. */
   snapshots?: Snapshots | undefined
 }
 
-/** A host of the table, or a name that is taken down. */
-type KeptRow = EdgeHostRow | { kind: 'takedown'; name: string }
+type SnapshotRow = EdgeHostRow | { kind: 'takedown'; name: string }
 
 export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot> {
   const { db, notifications, edgeDomain, ownHosts, takeovers, onBarred, log } = options
-  /** Names that are taken down. There are few, so all of them are read when one changes. */
+  /** Few, so all of them are read when one changes. */
   let takenDown: ReadonlySet<string> = new Set()
   let table = new HostTable(edgeDomain, takeovers)
-  const kept = options.snapshots?.open('hosts', function* (): Generator<KeptRow> {
+  const store = options.snapshots?.open('hosts', function* (): Generator<SnapshotRow> {
     yield* table.rows()
     for (const name of takenDown) yield { kind: 'takedown', name }
   })
@@ -82,31 +81,31 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   async function reload(): Promise<string[]> {
     const names = await readTakenDownHosts(db)
     replace(await readEdgeHosts(db), names)
-    kept?.changed(true)
+    store?.changed(true)
     return []
   }
 
   async function read(subjects: string[]): Promise<void> {
-    const asked = new Set(subjects)
-    // Looked up now, not when the notification came: the previous refresh may have added the domain.
+    const toRead = new Set(subjects)
+    // Not looked up when the notification arrived, because the previous refresh may have added the domain.
     for (const subject of subjects) {
       const projectId = table.projectOfDomain(subject)
-      if (projectId) asked.add(projectId)
+      if (projectId) toRead.add(projectId)
     }
     const names = subjects.some(isTakedown) ? await readTakenDownHosts(db) : takenDown
-    const rows = await readTouchedEdgeHosts(db, [...asked])
+    const rows = await readTouchedEdgeHosts(db, [...toRead])
     table.apply(
       rows,
-      [...asked].filter((subject) => !isTakedown(subject) && !isAccount(subject)),
+      [...toRead].filter((subject) => !isTakedown(subject) && !isAccount(subject)),
     )
     takenDown = names
     const barring = subjects.some((subject) => isTakedown(subject) || isAccount(subject))
     if (barring) onBarred()
-    // What is barred must stay so if the next start is without the database.
-    kept?.changed(barring)
+    // Barred hosts must stay barred if the next start is without the database.
+    store?.changed(barring)
   }
 
-  function restore(rows: KeptRow[]): void {
+  function restore(rows: SnapshotRow[]): void {
     const hosts = rows.filter((row): row is EdgeHostRow => row.kind !== 'takedown')
     replace(hosts, new Set(rows.flatMap(({ kind, name }) => (kind === 'takedown' ? [name] : []))))
   }
@@ -114,29 +113,29 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const source = {
     what: 'hosts',
     listen: (changed: (subject: string) => void) =>
-      notifications.on('event', ({ type, subject }) => void (relevant.has(type) && changed(subject))),
+      notifications.on('event', ({ type, subject }) => void (relevantEvents.has(type) && changed(subject))),
     compare: reload,
     read,
-    maxNames: subjectsAtOnce,
-    ...(kept && { restore: () => kept.restore(restore), onCurrent: () => kept.current() }),
+    maxNames: maxSubjectsPerRead,
+    ...(store && { restore: () => store.restore(restore), onCurrent: () => store.current() }),
   }
   const { settled, close } = await follow(source, notifications, log)
 
-  function at(host: string): Place | undefined {
+  function findEntry(host: string): HostEntry | undefined {
     if (ownHosts.has(host)) return undefined
-    return isTakenDown(takenDown, host) ? takenDownPlace : table.find(host)
+    return isTakenDown(takenDown, host) ? takenDownEntry : table.find(host)
   }
 
-  /** Never one of another project, nor what is taken down or barred at its own host. */
+  /** Excludes deployments of other projects and those whose own host is taken down or barred. */
   function pinned({ projectId, pins }: Host, deploymentId: string): Target | null {
-    const place = pins?.has(deploymentId) ? table.placeOf(deploymentId) : undefined
-    const shown = place && at(place.name)?.host
+    const entry = pins?.has(deploymentId) ? table.deploymentEntry(deploymentId) : undefined
+    const shown = entry && findEntry(entry.name)?.host
     return shown?.target && shown.projectId === projectId ? shown.target : null
   }
 
   return {
-    find: (host) => at(host)?.host,
-    at,
+    find: (host) => findEntry(host)?.host,
+    findEntry,
     pinned,
     get size() {
       return table.size
@@ -144,7 +143,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     settled,
     async close() {
       await close()
-      await kept?.close()
+      await store?.close()
     },
   }
 }

@@ -1,4 +1,4 @@
-// Tells the database which deployments this edge shows as production, so that what served before is kept up until then.
+// Reports which deployments this edge shows as production, so that the previous ones keep running until then.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Database } from '../../../platform/database/database.ts'
@@ -13,19 +13,19 @@ import {
 } from '../../../services/production/index.ts'
 
 export type Switches = {
-  /** Visitors of the project's production get this deployment from now on. */
+  /** Reports that visitors of the project's production now get this deployment. */
   shown(projectId: string, deploymentId: string): void
   close(): Promise<void>
 }
 
 export type SwitchesDeps = { db: Database; urls: Urls; edge: EdgeNode; log: Logger; leaseMs?: number }
 
-// A lease outlives some renewals that come late or fail.
-const beatsPerLease = 5
-// A database that hangs holds up neither the start nor the end of an edge.
-const patienceMs = 1_000
+// A lease survives a few late or failed renewals.
+const renewalsPerLease = 5
+// A hanging database must not block startup or shutdown.
+const timeoutMs = 1_000
 
-/** Whoever switches production once this has resolved waits for this edge, unless the database is away. */
+/** Once this resolves, switches of production wait for this edge, unless the database is unavailable. */
 export async function openSwitches(deps: SwitchesDeps): Promise<Switches> {
   const { db, urls, edge, log, leaseMs = edgeLeaseMs } = deps
   let pending = new Map<string, string>()
@@ -33,7 +33,7 @@ export async function openSwitches(deps: SwitchesDeps): Promise<Switches> {
   let failing = false
   let closed = false
 
-  async function work(): Promise<void> {
+  async function renewAndReport(): Promise<void> {
     const shown = pending
     pending = new Map()
     try {
@@ -48,23 +48,23 @@ export async function openSwitches(deps: SwitchesDeps): Promise<Switches> {
     }
   }
 
-  /** One at a time, and once more if something came up meanwhile. */
-  function beat(): Promise<void> {
-    working ??= work().finally(() => {
+  /** Runs one renewal at a time, and another one if more was reported meanwhile. */
+  function renew(): Promise<void> {
+    working ??= renewAndReport().finally(() => {
       working = null
-      if (pending.size > 0 && !failing && !closed) void beat()
+      if (pending.size > 0 && !failing && !closed) void renew()
     })
     return working
   }
 
-  const patient = (work: Promise<void>) => Promise.race([work, delay(patienceMs, undefined, { ref: false })])
-  await patient(beat())
-  const timer = setInterval(() => void beat(), leaseMs / beatsPerLease)
+  const withTimeout = (work: Promise<void>) => Promise.race([work, delay(timeoutMs, undefined, { ref: false })])
+  await withTimeout(renew())
+  const timer = setInterval(() => void renew(), leaseMs / renewalsPerLease)
   timer.unref()
   return {
     shown(projectId, deploymentId) {
       pending.set(projectId, deploymentId)
-      if (!closed) void beat()
+      if (!closed) void renew()
     },
     async close() {
       closed = true
@@ -73,7 +73,7 @@ export async function openSwitches(deps: SwitchesDeps): Promise<Switches> {
         await working
         await endEdgeLease(db, edge)
       }
-      await patient(end().catch((err) => log.warn({ err }, 'the lease of this edge ends by itself')))
+      await withTimeout(end().catch((err) => log.warn({ err }, 'the lease of this edge ends by itself')))
     },
   }
 }

@@ -1,35 +1,33 @@
-// Moves production: at once to files, to a server only when it is healthy, so that no request fails.
+// Moves production: to files immediately, to a server only once it is healthy, so that no request fails.
 import type { Logger } from 'pino'
 import type { ServerProjects } from './server-projects.ts'
 import type { Host, Target } from './targets.ts'
 
 export type Takeovers = {
-  /**
-   * The database says that `host` shows `next`. A barred host shows nothing, and its server is stopped at once.
-   */
+  /** Moves `host` to what the database says. A barred host shows nothing, and its server stops immediately. */
   move(host: Host, next: Target | null, how: Move): void
-  /** The deployment is deleted. */
-  gone(deploymentId: string): void
-  /** The deployment's project is barred: its server is stopped at once. */
+  /** Stops the server of a deleted deployment. */
+  retire(deploymentId: string): void
+  /** Stops the server of a barred deployment immediately. */
   halt(deploymentId: string): void
   dropProject(projectId: string): void
-  /** Nothing moves from here on. */
+  /** Stops all retries and starts. */
   close(): void
 }
 
-/** `instances`: of its server; 0 for files. `switching`: the platform waits for this edge to show it. */
+/** `instances` is 0 for files. `switching`: the platform waits until this edge shows the deployment. */
 export type Move = { instances: number; switching: boolean }
 
 type Production = { host: Host; wanted: string | null; move: Move; retry?: NodeJS.Timeout }
 
-// Servers that are waited for in parallel when the edge starts.
-const startsAtOnce = 4
-// The server answered when the build proved it, so the failure is most likely temporary; each start costs a core.
+// Limits parallel starts of servers when the edge starts.
+const maxParallelStarts = 4
+// The build has already proved that the server starts, so a failure is most likely temporary. Each start costs a core.
 const defaultRetryMs = 5_000
 
 export function createTakeovers(
   servers: Pick<ServerProjects, 'ready' | 'retire' | 'halt'> | undefined,
-  /** Told of each project whose production is shown as the database says, while the platform waits for that. */
+  /** Called when a project's production shows what the database says, if the platform waits for that. */
   onShown: (projectId: string, deploymentId: string) => void,
   log: Logger,
   retryMs = defaultRetryMs,
@@ -55,23 +53,23 @@ export function createTakeovers(
     servers?.retire(deploymentId).catch((err) => log.warn({ err, deploymentId }, 'a server could not be retired'))
   }
 
-  function tellShown({ move: { switching }, host: { projectId } }: Production, deploymentId: string): void {
+  function reportShown({ move: { switching }, host: { projectId } }: Production, deploymentId: string): void {
     if (switching) onShown(projectId, deploymentId)
   }
 
   const shows = ({ host }: Production, deploymentId: string) => host.target?.deploymentId === deploymentId
 
-  /** There is no old deployment to keep serving: requests wait for the start instead of getting an error page. */
+  /** Without an old deployment to keep serving, requests wait for the start instead of getting an error page. */
   function showCold(production: Production, next: Target): void {
     production.host.target = next
-    tellShown(production, next.deploymentId)
+    reportShown(production, next.deploymentId)
     coldStarts.push({ production, deploymentId: next.deploymentId })
     warmUp()
   }
 
-  /** Waits for servers that are started, a few at a time, to tell of those that do not. */
+  /** Starts servers a few at a time and logs those that fail. */
   function warmUp(): void {
-    while (!closed && starting < startsAtOnce && coldStarts.length > 0) {
+    while (!closed && starting < maxParallelStarts && coldStarts.length > 0) {
       const { production, deploymentId } = coldStarts.shift()!
       // Replaced or deleted while it was queued.
       if (!shows(production, deploymentId)) continue
@@ -94,17 +92,17 @@ export function createTakeovers(
       await servers!.ready(next.deploymentId, production.move.instances)
     } catch (err) {
       log.warn({ err, deploymentId: next.deploymentId }, 'a server is not healthy and does not take over')
-      if (production.wanted === next.deploymentId) tryLater(production, next)
+      if (production.wanted === next.deploymentId) retryLater(production, next)
       return
     }
     if (production.wanted !== next.deploymentId) return retire(next.deploymentId)
     assign(production.host, next)
-    tellShown(production, next.deploymentId)
+    reportShown(production, next.deploymentId)
   }
 
-  /** The old deployment is served meanwhile. */
-  function tryLater(production: Production, next: Target): void {
-    // Resets `wanted`, so that the next read of the table tries again too.
+  /** The old deployment stays in service until then. */
+  function retryLater(production: Production, next: Target): void {
+    // Resets `wanted`, so that the next read of the table also retries.
     production.wanted = production.host.target?.deploymentId ?? null
     if (closed) return
     production.retry = setTimeout(() => {
@@ -120,15 +118,15 @@ export function createTakeovers(
   }
 
   return {
-    move(host, given, move) {
-      const next = host.barred ? null : given
+    move(host, current, move) {
+      const next = host.barred ? null : current
       const wanted = next?.deploymentId ?? null
       const known = productions.get(host.projectId)
       const production: Production = known ?? { host, wanted: null, move }
       production.move = move
       if (!known) productions.set(host.projectId, production)
       clearTimeout(production.retry)
-      // A newly loaded table starts with what is served now, not with what the database says.
+      // A reloaded table starts with what is served now, not with what the database says.
       if (production.host !== host) host.target = production.host.target
       production.host = host
       const pending = production.wanted === wanted
@@ -137,10 +135,10 @@ export function createTakeovers(
         if (servers && next && move.instances > 0) return change(production, next, pending)
         assign(host, next)
       }
-      // What is barred is shown nowhere, and waited for in vain.
-      if (given) tellShown(production, given.deploymentId)
+      // Also reports barred deployments: nobody shows them, so waiting for them would be in vain.
+      if (current) reportShown(production, current.deploymentId)
     },
-    gone: retire,
+    retire,
     halt,
     dropProject(projectId) {
       const production = productions.get(projectId)

@@ -1,32 +1,32 @@
-// The deployment and the project that a host name leads to.
+// Types for host names and the deployments and projects they lead to.
 import type { Tally } from '../../../platform/observe/tallies.ts'
 
 export type Target = { readonly deploymentId: string; readonly projectId: string }
 
-/** The settings of a project that act when its sites are served; null: as the deployment's manifest has it. */
+/** Project settings that apply when sites are served; null: the deployment's manifest decides. */
 export type Serving = { spaFallback: boolean | null; cleanUrls: boolean | null }
 
 /**
- * All production hosts of a project share ONE of these, so production moves on all of them with a single assignment.
- * `target` is null until something is deployed; `hsts` is the project's setting. A host that is taken down or whose
- * account is suspended is `barred`: it has no target, and visitors get a page that says nothing about it.
+ * All production hosts of a project share ONE of these, so a single assignment moves production on all of them.
+ * `target` is null until something is deployed. A host that is taken down or whose account is suspended is `barred`:
+ * it has no target, and visitors get a page that doesn't say why.
  */
 export type Host = {
   readonly projectId: string
   target: Target | null
   hsts: boolean
   barred: boolean
-  /** What visitors have to show first; null for most, and for all production hosts. */
+  /** Preview protection; null for unprotected and production hosts. */
   gate: Gate | null
-  /** One for all hosts of a project, which a change of its settings changes; where there is none, manifests decide. */
+  /** Shared by all hosts of a project, so that changed settings apply to all of them. */
   readonly serving?: Serving
-  /** Deployments of the project that served production, where a page may go on with its own; null for most hosts. */
+  /** With skew protection, the deployments that have served production; else null. */
   pins: ReadonlySet<string> | null
-  /** Where all visitors of the host are sent; such a host has no target. */
+  /** Where all visitors are redirected; such a host has no target. */
   readonly redirect?: Redirect | undefined
 }
 
-/** Protection of previews. Another `version` ends what was opened before. */
+/** Protection of previews. A new `version` invalidates existing passes. */
 export type Gate = {
   readonly kind: 'password' | 'link'
   readonly passwordHash: string | null
@@ -35,22 +35,22 @@ export type Gate = {
 
 export type Redirect = { readonly host: string; readonly status: number }
 
-/** A host name, and what it leads to. */
-export type Place = {
-  /** As the table has it; a wildcard stands for all names that it fits. */
+/** A host name and what it leads to. */
+export type HostEntry = {
+  /** As listed in the table, possibly a wildcard. */
   readonly name: string
   readonly kind: 'production' | 'deployment'
   readonly host: Host
-  /** Its counters, and the hour that they were given out for; see traffic.ts. */
+  /** The counters of this hour; see traffic.ts. */
   tally: Tally | null
   hour: number
 }
 
-export function placeAt(name: string, host: Host, kind: Place['kind']): Place {
+export function createEntry(name: string, host: Host, kind: HostEntry['kind']): HostEntry {
   return { name, kind, host, tally: null, hour: 0 }
 }
 
-/** What every name that is taken down leads to, whoever has it. */
+/** The entry for every name that is taken down, whoever owns it. */
 const takenDownHost: Host = Object.freeze({
   projectId: '',
   target: null,
@@ -59,4 +59,4 @@ const takenDownHost: Host = Object.freeze({
   gate: null,
   pins: null,
 })
-export const takenDown: Place = placeAt('', takenDownHost, 'production')
+export const takenDownEntry: HostEntry = createEntry('', takenDownHost, 'production')

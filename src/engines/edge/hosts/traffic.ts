@@ -1,21 +1,21 @@
-// Counts what visitors ask for, by project and host. The counters of a host are looked up once an hour, not per request.
+// Counts requests by project and host. The counters of a host are looked up once an hour, not per request.
 import { type Counted, createTallies, type Tally } from '../../../platform/observe/tallies.ts'
 import { durationBoundsMs, edgeAt, edgeColumns } from '../../../schemas/traffic-columns.ts'
-import type { Place } from './targets.ts'
+import type { HostEntry } from './targets.ts'
 
 export type Traffic = {
-  /** The counters of a host, or those that all further hosts of its project share. */
-  of(place: Place): Tally
-  /** What was counted since the last time; to be called each minute. */
+  /** The counters of a host. Beyond a limit, the remaining hosts of a project share one set. */
+  of(entry: HostEntry): Tally
+  /** Returns the counts since the last call; called every minute. */
   take(): Counted[]
 }
 
-/** How many hosts of a project have counters of their own in an hour: each is a row that is kept for a year. */
+/** How many hosts of a project get their own counters per hour: each one is a row stored for a year. */
 const maxHosts = { production: 50, deployment: 20 }
 const otherHosts = ''
 const hourMs = 60 * 60_000
 
-type Project = { hosts: Map<string, Tally>; left: typeof maxHosts }
+type Project = { hosts: Map<string, Tally>; remaining: typeof maxHosts }
 
 export function createTraffic(now: () => number = Date.now): Traffic {
   const tallies = createTallies(edgeColumns.length)
@@ -23,42 +23,43 @@ export function createTraffic(now: () => number = Date.now): Traffic {
   const hourNow = () => Math.floor(now() / hourMs)
   let hour = hourNow()
 
-  function find({ name, kind, host: { projectId } }: Place): Tally {
-    // A name that is taken down counts for nobody.
+  function find({ name, kind, host: { projectId } }: HostEntry): Tally {
+    // Names that are taken down count for nobody.
     if (projectId === '') return tallies.nobody
-    const project = projects.get(projectId) ?? { hosts: new Map(), left: { ...maxHosts } }
+    const project = projects.get(projectId) ?? { hosts: new Map(), remaining: { ...maxHosts } }
     projects.set(projectId, project)
     const known = project.hosts.get(name)
     if (known) return known
-    const alone = project.left[kind]-- > 0
-    const tally = (!alone && project.hosts.get(otherHosts)) || tallies.create(projectId, alone ? name : otherHosts)
+    const isSeparate = project.remaining[kind]-- > 0
+    const tally =
+      (!isSeparate && project.hosts.get(otherHosts)) || tallies.create(projectId, isSeparate ? name : otherHosts)
     project.hosts.set(tally.host, tally)
     return tally
   }
 
   return {
-    of(place) {
-      if (place.tally === null || place.hour !== hour) {
-        place.tally = find(place)
-        place.hour = hour
+    of(entry) {
+      if (entry.tally === null || entry.hour !== hour) {
+        entry.tally = find(entry)
+        entry.hour = hour
       }
-      return place.tally
+      return entry.tally
     },
     take() {
-      const taken = tallies.take()
+      const counted = tallies.take()
       if (hour !== hourNow()) {
         hour = hourNow()
         projects.clear()
       }
-      return taken
+      return counted
     },
   }
 }
 
-/** `beganMs`: how long it took until the answer began; null for what has no such time. */
-export function countAnswer(tally: Tally, status: number, bytes: number, beganMs: number | null): void {
+/** `beganMs` is the time until the response began; null if that doesn't apply. */
+export function countResponse(tally: Tally, status: number, bytes: number, beganMs: number | null): void {
   const counts = tally.open()
-  // Servers of customers answer with any number up to 999; above 599 none is defined, and clients take it for a failure.
+  // Customers' servers may send any status up to 999. None above 599 is defined, and clients treat them as failures.
   counts[edgeAt.status + Math.min(5, Math.trunc(status / 100))]! += 1
   counts[edgeAt.bytes]! += bytes
   if (beganMs === null) return

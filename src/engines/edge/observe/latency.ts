@@ -1,20 +1,20 @@
-// How long the edge takes to answer. Plain numbers: a histogram of prom-client costs a microsecond for each request.
+// Measures how long the edge takes to respond, in plain arrays: prom-client's histogram costs a microsecond per request.
 import type { Metric, Registry } from 'prom-client'
 import { durationBoundsMs as boundsMs } from '../../../schemas/traffic-columns.ts'
 
-/** Answered on the socket itself, by the full handler, or by the server of a project. */
+/** `plain`: on the socket; `full`: by the HTTP handler; `server`: by a project's server. */
 const kinds = ['plain', 'full', 'server'] as const
 export type AnswerKind = (typeof kinds)[number]
 
 const name = 'berth_edge_request_duration_seconds'
 
 export type Latency = {
-  /** `startedMs` is `performance.now()` when the request came. Returns how long that is ago. */
+  /** `startedMs` is `performance.now()` at the start of the request. Returns the elapsed time. */
   observe(kind: AnswerKind, startedMs: number): number
 }
 
 export function createLatency(registry: Registry): Latency {
-  // Of each kind: how many per bucket, the last for what exceeds all of them, and the sum.
+  // Per kind: counts per bucket (the last one for everything above) and the sum.
   const counts = kinds.map(() => new Float64Array(boundsMs.length + 1))
   const sumsMs = kinds.map(() => 0)
 

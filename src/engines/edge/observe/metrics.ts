@@ -1,4 +1,4 @@
-// Metrics of the edge: plain numbers on the hot path, read by Prometheus when it scrapes.
+// The edge's metrics: plain numbers on the hot path, read when Prometheus scrapes them.
 import type { ServerResponse } from 'node:http'
 import { Counter, Gauge, Registry } from 'prom-client'
 import { createLatency, type Latency } from './latency.ts'
@@ -10,7 +10,6 @@ export type EdgeMetrics = {
   countStatus(status: number, bytes: number): void
 } & Latency
 
-/** What the edge currently holds. */
 type Sizes = { hosts(): number; certificates(): number }
 
 export function createEdgeMetrics(registry: Registry = new Registry(), sizes: Sizes): EdgeMetrics {

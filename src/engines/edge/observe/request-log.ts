@@ -1,15 +1,15 @@
-// Logs one line per request at level `debug`. The level does not change which code answers a request.
+// Logs one line per request at level `debug`. The level doesn't change which code serves a request.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 
 export type RequestLog = {
-  /** Logs a request that was answered on the socket itself. */
+  /** Logs a request that was served on the socket. */
   answered(host: string, url: string, status: number): void
-  /** Logs a request when its response is sent. */
+  /** Logs a request once its response has been sent. */
   follow(request: IncomingMessage, response: ServerResponse): void
 }
 
-/** Without the query, which may hold anything a visitor typed, or a link that opens a preview. */
+/** Leaves out the query, which may contain private input or the signature of a share link. */
 export const loggedPath = (url: string | undefined) => url?.split('?', 1)[0]
 
 export function createRequestLog(log: Logger): RequestLog {

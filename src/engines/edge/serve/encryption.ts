@@ -1,4 +1,4 @@
-// HTTPS of the edge: the port, redirects to it, HSTS, and which hosts a connection may be used for.
+// HTTPS on the edge: its port, redirects to it, HSTS, and which hosts a connection may serve.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import type { Config } from '../../../config.ts'
@@ -18,26 +18,26 @@ export type EncryptionOptions = Omit<HttpsOptions, 'certificates'> & {
   notifications: Notifications
   vault: Vault
   snapshots?: Snapshots | undefined
-  /** Hosts of the platform itself, which never get a customer's certificate. */
+  /** The platform's own hosts, which never get a customer's certificate. */
   ownHosts: ReadonlySet<string>
 }
 
 export type Encryption = {
   readonly port: number
   readonly certificates: CertificateStore
-  /** The response to an HTTP challenge of a certificate authority, also for hosts that serve nothing yet. */
+  /** The response to a certificate authority's HTTP challenge, also for hosts that don't serve anything yet. */
   challengeAt(url: string): string | undefined
-  /** The HTTPS address a plain HTTP request is redirected to; null if it is answered over HTTP. */
+  /** The HTTPS URL to which a plain HTTP request is redirected; null if it is served over HTTP. */
   locationOf(host: string, url: string): string | null
   /** Whether responses of this host carry Strict-Transport-Security. */
   isStrict(found: Host, host: string): boolean
-  /** Whether a request came on a connection whose certificate is not valid for its host. */
+  /** Whether the connection's certificate is invalid for the requested host. */
   isMisdirected(socket: TLSSocket, host: string): boolean
   answers: HttpsServer['answers']
   close(drainMs: number): Promise<void>
 }
 
-/** One year, as HSTS preload lists require; without subdomains, which may be hosted elsewhere. */
+/** One year, as HSTS preload lists require, without subdomains, which may be hosted elsewhere. */
 export const strictTransport = 'max-age=31536000'
 export const strictTransportLine = `Strict-Transport-Security: ${strictTransport}\r\n`
 
@@ -58,7 +58,7 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
     await close(0)
     throw error
   }
-  // Behind a firewall or in a container the port may differ, but in production clients use 443 (as in every `url`).
+  // Behind a firewall or in a container the port may differ, but in production clients always use 443.
   const suffix = config.production || port === 443 ? '' : `:${port}`
   const own = `.${config.edge.domain.toLowerCase()}`
   const isPlatform = (host: string) => host.endsWith(own)
@@ -71,7 +71,7 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
       if (url.startsWith(challengeFolder)) return null
       // In development the platform's own hosts stay on HTTP: no browser trusts the development CA.
       if (isPlatform(host) && !config.production) return null
-      // Before a certificate exists, and after it has expired, HTTP is better than no site.
+      // Without a valid certificate, HTTP is better than no site.
       if (!certificates.isInService(host)) return null
       return `https://${host}${suffix}${pathOf(url)}`
     },
@@ -86,7 +86,7 @@ export async function openEncryption(options: EncryptionOptions): Promise<Encryp
   }
 }
 
-/** Returns the size of the body in bytes, as `sendPage` does. */
+/** Returns the size of the body in bytes. */
 export function sendChallenge(request: IncomingMessage, response: ServerResponse, value: string): number {
   const head = request.method === 'HEAD'
   const length = String(Buffer.byteLength(value))
@@ -97,7 +97,7 @@ export function sendChallenge(request: IncomingMessage, response: ServerResponse
 
 type Redirection = { location: string; status: number; caching: string }
 
-/** The client sends the body again, so it is not read here. */
+/** Doesn't read the body, since the client sends it again. */
 export function sendRedirect(
   request: IncomingMessage,
   response: ServerResponse,
@@ -110,7 +110,7 @@ export function sendRedirect(
   return 0
 }
 
-/** 308 keeps method and body. */
+/** 308 preserves method and body. */
 export function sendToHttps(request: IncomingMessage, response: ServerResponse, location: string): number {
   return sendRedirect(request, response, { location, status: 308, caching: 'no-store' })
 }

@@ -1,4 +1,4 @@
-// Answers requests and upgrades: finds the deployment of the host, then serves its file or proxies to its server.
+// Handles requests and upgrades: finds the host's deployment, then serves its file or proxies to its server.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -8,38 +8,38 @@ import { StoreUnavailable } from '../../../platform/artifacts/artifacts.ts'
 import { endWithResponse } from '../../../platform/http/final-response.ts'
 import type { DrainSignal } from '../../../platform/observe/draining.ts'
 import { edgeAt } from '../../../schemas/traffic-columns.ts'
+import { addVary, inOrder } from '../answer/header-changes.ts'
 import { sendUnknownHost } from '../answer/pages.ts'
-import { both, varying } from '../answer/private-answers.ts'
 import { type Responder, storeRetrySeconds } from '../answer/respond.ts'
 import type { EdgeResponse } from '../answer/responses.ts'
 import type { Previews } from '../guards/previews.ts'
-import { asksForPassword, createGuards } from '../guards/site-guards.ts'
+import { basicChallenge, createGuards } from '../guards/site-guards.ts'
 import { deploymentOf, remember } from '../guards/skew.ts'
 import { destinationOf, hasOneHost, isEncrypted, pathOf } from '../hosts/host-header.ts'
+import type { RefreshWait } from '../hosts/refresh-wait.ts'
 import { acceptsHtml, resolve } from '../hosts/resolve.ts'
-import type { SecondLook } from '../hosts/second-look.ts'
 import type { ServerProjects } from '../hosts/server-projects.ts'
 import type { Site, Sites } from '../hosts/sites.ts'
 import type { Snapshot } from '../hosts/snapshot.ts'
-import type { Host, Place, Redirect, Serving, Target } from '../hosts/targets.ts'
-import { countAnswer, type Traffic } from '../hosts/traffic.ts'
+import type { Host, HostEntry, Redirect, Serving, Target } from '../hosts/targets.ts'
+import { countResponse, type Traffic } from '../hosts/traffic.ts'
 import type { EdgeMetrics } from '../observe/metrics.ts'
 import { loggedPath, type RequestLog } from '../observe/request-log.ts'
 import { type Encryption, sendChallenge, sendRedirect, sendToHttps, strictTransport } from './encryption.ts'
-import { createUnderWay } from './under-way.ts'
+import { createExchanges } from './exchanges.ts'
 
 export type HandlerOptions = {
-  /** Null until they are loaded. */
+  /** Null until loaded. */
   state: { readonly snapshot: Snapshot | null; readonly encryption: Encryption | null }
   sites: Sites
   respond: Responder
   metrics: EdgeMetrics
   servers: ServerProjects | undefined
-  lookAgain: SecondLook
+  waitForRefresh: RefreshWait
   previews: Previews
   requests: RequestLog
   traffic: Traffic
-  /** The address of a host over plain HTTP. */
+  /** The origin of a host over plain HTTP. */
   plainOrigin(host: string): string
   /** Aborted while the process drains. */
   draining?: DrainSignal | undefined
@@ -48,22 +48,20 @@ export type HandlerOptions = {
 
 export type Handler = {
   handle(request: IncomingMessage, response: EdgeResponse): void
-  /** For the event `upgrade` of an HTTP server. */
+  /** Handles the `upgrade` event of an HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** Ends the responses and WebSockets under way of hosts that are barred by now. */
+  /** Ends open responses and WebSockets of hosts that are now barred. */
   endBarred(): void
 }
 
-// An unknown path of a single-page app is a page for some, and nothing for others.
-const varyByAccept = varying('accept')
+// An unknown path of a single-page app is a page for browsers and a 404 for other clients.
+const varyByAccept = addVary('accept')
 
-// As nginx has it: the visitor left before there was an answer.
-const leftEarly = 499
+// nginx's status for visitors who disconnect before the response.
+const clientClosedRequest = 499
 
-/** What a request is for, and where its host sends it. */
 type Redirected = { host: string; url: string; found: Host; redirect: Redirect }
 
-/** What a request is for, and the deployment that its host shows. */
 type Visit = { host: string; url: string; target: Target; serving: Serving | undefined }
 
 export function createHandler(options: HandlerOptions): Handler {
@@ -73,7 +71,7 @@ export function createHandler(options: HandlerOptions): Handler {
     respond,
     metrics,
     servers,
-    lookAgain,
+    waitForRefresh,
     previews,
     requests,
     traffic,
@@ -81,37 +79,37 @@ export function createHandler(options: HandlerOptions): Handler {
     draining,
     log,
   } = options
-  const underWay = createUnderWay()
+  const exchanges = createExchanges()
   const admits = createGuards()
   const proxied = new WeakSet<ServerResponse>()
   const isBarred = (host: string) => state.snapshot?.find(host)?.barred === true
 
   function handle(request: IncomingMessage, response: EdgeResponse): void {
     const startedMs = performance.now()
-    // The answer says `Connection: close`; HTTP/2 has GOAWAY instead.
+    // Sends `Connection: close`; HTTP/2 uses GOAWAY instead.
     if (draining?.aborted) response.shouldKeepAlive = false
     requests.follow(request, response)
-    // One listener for both: a proxied answer has many, and Node warns of more than ten.
+    // One listener for everything: proxied responses have many, and Node warns of more than ten.
     response.once('close', () => measure(response, startedMs))
     attempt(request, response, false)
   }
 
   function measure(response: EdgeResponse, startedMs: number): void {
     const isProxied = proxied.has(response)
-    // What a server answers is counted when it has ended, because only then its status is known.
+    // Proxied responses are counted at the end, when their status is known.
     if (isProxied) metrics.count(response, 0)
     const elapsedMs = metrics.observe(isProxied ? 'server' : 'full', startedMs)
     const { tally, headMs, statusCode, writtenBytes } = response
     if (!tally) return
-    if (headMs === 0) countAnswer(tally, leftEarly, 0, elapsedMs)
-    else countAnswer(tally, statusCode, writtenBytes, headMs - startedMs)
+    if (headMs === 0) countResponse(tally, clientClosedRequest, 0, elapsedMs)
+    else countResponse(tally, statusCode, writtenBytes, headMs - startedMs)
   }
 
-  function attempt(request: IncomingMessage, response: EdgeResponse, looked: boolean): void {
-    // The client disconnected while the table was read.
-    if (looked && (response.destroyed || response.closed)) return
+  function attempt(request: IncomingMessage, response: EdgeResponse, isRetry: boolean): void {
+    // The client disconnected during the refresh.
+    if (isRetry && (response.destroyed || response.closed)) return
     try {
-      route(request, response, looked)
+      route(request, response, isRetry)
     } catch (err) {
       fail(request, response, err)
     }
@@ -119,24 +117,24 @@ export function createHandler(options: HandlerOptions): Handler {
 
   function route(request: IncomingMessage, response: EdgeResponse, looked: boolean): void {
     const { host, url } = destinationOf(request)
-    // With two Host headers, a proxy in front and the edge could each take another one.
+    // With two Host headers, a proxy in front of the edge could pick the other one.
     if (host === null || !hasOneHost(request)) return void respond.page(response, 'badHost')
     if (isMisdirected(request, host)) return void respond.page(response, 'misdirected')
     const { snapshot, encryption } = state
     const challenge = encryption?.challengeAt(url)
     if (challenge !== undefined) return void metrics.count(response, sendChallenge(request, response, challenge))
-    const place = snapshot?.at(host)
-    if (place) response.tally = traffic.of(place)
-    const found = place?.host
-    if (found?.barred) return void bar(request, response)
-    // Read once: if production moves meanwhile, this request is still answered by one deployment.
+    const entry = snapshot?.findEntry(host)
+    if (entry) response.tally = traffic.of(entry)
+    const found = entry?.host
+    if (found?.barred) return void sendBarred(request, response)
+    // Read once, so that a single deployment serves this request even if production moves.
     const target = found?.target
     if (!target && !found?.redirect && !looked) {
-      const look = lookAgain()
-      if (look) return void look.then(() => attempt(request, response, true))
+      const refreshed = waitForRefresh()
+      if (refreshed) return void refreshed.then(() => attempt(request, response, true))
     }
     if (!found) return void metrics.count(response, sendUnknownHost(response, host))
-    if (found.redirect) return void sendAway(request, response, { host, url, found, redirect: found.redirect })
+    if (found.redirect) return void redirectHost(request, response, { host, url, found, redirect: found.redirect })
     if (!isEncrypted(request)) {
       const location = encryption?.locationOf(host, url)
       if (location) return void metrics.count(response, sendToHttps(request, response, location))
@@ -148,22 +146,24 @@ export function createHandler(options: HandlerOptions): Handler {
     handleRequest(request, response, visit)
   }
 
-  /** What the visitor's page came from, unless the site of now asks for a password: the one before might not. */
+  /** Serves the deployment of the visitor's page, unless the current one requires a password that the old one lacks. */
   function handlePinned(request: IncomingMessage, response: EdgeResponse, visit: Visit, found: Host): void {
     const current = visit.target
     const target = deploymentOf(request, { url: visit.url, found, current }, state.snapshot!)
-    const go = (target: Target) => {
+    const respondWith = (target: Target) => {
       remember(request, response, { url: visit.url, target, current })
       handleRequest(request, response, { ...visit, target })
     }
-    if (target.deploymentId === current.deploymentId) return void go(current)
+    if (target.deploymentId === current.deploymentId) return void respondWith(current)
     const known = sites.get(current.deploymentId)
     const loaded = known ? Promise.resolve(known) : sites.load(current.deploymentId)
-    loaded.then((site) => go(site?.guards.length === 0 ? target : current)).catch((err) => fail(request, response, err))
+    loaded
+      .then((site) => respondWith(site?.guards.length === 0 ? target : current))
+      .catch((err) => fail(request, response, err))
   }
 
-  /** To the same path of another host, by HTTPS if that has a certificate: one step, however the visitor came. */
-  function sendAway(
+  /** Redirects to the same path on another host, directly to HTTPS if it has a certificate. */
+  function redirectHost(
     request: IncomingMessage,
     response: ServerResponse,
     { host, url, found, redirect }: Redirected,
@@ -173,13 +173,13 @@ export function createHandler(options: HandlerOptions): Handler {
       response.setHeader('strict-transport-security', strictTransport)
     }
     const location = encryption?.locationOf(redirect.host, url) ?? `${plainOrigin(redirect.host)}${pathOf(url)}`
-    // Else a browser keeps it for ever, also when it leads elsewhere.
+    // Otherwise browsers would cache the redirect forever.
     const caching = 'public, max-age=0, must-revalidate'
     metrics.count(response, sendRedirect(request, response, { location, status: redirect.status, caching }))
   }
 
-  /** Before any redirect, over HTTP and HTTPS alike. A body is not read, so the connection cannot be used again. */
-  function bar(request: IncomingMessage, response: ServerResponse): void {
+  /** Comes before any redirect. We don't read a body, so the connection can't be reused. */
+  function sendBarred(request: IncomingMessage, response: ServerResponse): void {
     const bodiless = request.method === 'GET' || request.method === 'HEAD'
     respond.page(response, 'barred', bodiless ? [] : ['connection', 'close'])
   }
@@ -194,8 +194,8 @@ export function createHandler(options: HandlerOptions): Handler {
     sites
       .load(target.deploymentId, serving?.cleanUrls)
       .then((site) => {
-        // Barred while the site was loaded.
-        if (isBarred(host)) return bar(request, response)
+        // The host may have been barred while the site was loading.
+        if (isBarred(host)) return sendBarred(request, response)
         if (site) return serve(request, response, visit, site)
         log.error({ deploymentId: target.deploymentId }, 'a deployment that is READY has no manifest here')
         void sites.report(target.deploymentId)
@@ -204,17 +204,17 @@ export function createHandler(options: HandlerOptions): Handler {
       .catch((err) => fail(request, response, err))
   }
 
-  /** An error of the edge fails one request, not the process. */
+  /** Makes an error fail one request instead of the process. */
   function fail(request: IncomingMessage, response: ServerResponse, err: unknown): void {
     log.error({ err, host: request.headers.host, path: loggedPath(request.url) }, 'a request could not be answered')
     respond.failure(response, err)
   }
 
-  /** From here on the response may last: it is ended if its host is barred. */
+  /** Tracks a response that may take long, to end it if its host is barred. */
   function follow(response: ServerResponse, host: string): void {
-    // Its `close` would not come any more.
+    // `close` has already been emitted.
     if (response.destroyed || response.closed) return
-    const done = underWay.begin(host, () => response.destroy())
+    const done = exchanges.add(host, () => response.destroy())
     response.once('close', done)
   }
 
@@ -228,7 +228,7 @@ export function createHandler(options: HandlerOptions): Handler {
       return
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      // Closing the connection avoids the transfer of a body that is not read.
+      // Closing the connection saves the transfer of a body that we don't read.
       return void respond.page(response, 'method', ['allow', 'GET, HEAD', 'connection', 'close'])
     }
     const mark = url.indexOf('?')
@@ -244,10 +244,10 @@ export function createHandler(options: HandlerOptions): Handler {
     const isApp = serving?.spaFallback ?? site.isApp
     const asked = { language, asApp: isApp && acceptsHtml(accept) }
     const found = resolve(site, path, mark < 0 ? '' : url.slice(mark), asked)
-    if (isApp && !site.routes.has(path)) response.adjust = both(response.adjust, varyByAccept)
+    if (isApp && !site.routes.has(path)) response.changeHeaders = inOrder(response.changeHeaders, varyByAccept)
     const admitted = site.plain || admits(request, response, { projectId: target.projectId, site, path, found })
-    if (admitted === false) return void respond.page(response, 'unauthorized', asksForPassword)
-    if (admitted !== true) return void respond.page(response, 'tooMany', ['retry-after', String(admitted)])
+    if (admitted === false) return void respond.page(response, 'unauthorized', basicChallenge)
+    if (admitted !== true) return void respond.page(response, 'tooManyAttempts', ['retry-after', String(admitted)])
     if (!found) respond.page(response, 'notFound')
     else if (found.kind === 'redirect') respond.redirect(response, found)
     else {
@@ -256,27 +256,27 @@ export function createHandler(options: HandlerOptions): Handler {
     }
   }
 
-  /** WebSockets of server projects; static sites have none. */
-  async function join(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  /** Accepts WebSockets of server projects. */
+  async function acceptUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const { host } = destinationOf(request)
     if (host === null || !hasOneHost(request)) return void refuse(socket, '400 Bad Request')
     if (isMisdirected(request, host)) return void refuse(socket, '421 Misdirected Request')
-    const find = () => state.snapshot?.at(host)
-    let place = find()
-    if (!place?.host.target && !isBarred(host)) {
-      await lookAgain()
-      place = find()
+    const find = () => state.snapshot?.findEntry(host)
+    let entry = find()
+    if (!entry?.host.target && !isBarred(host)) {
+      await waitForRefresh()
+      entry = find()
     }
-    const shows = place?.host
+    const shows = entry?.host
     const target =
       shows?.target && shows.pins
         ? deploymentOf(request, { url: request.url!, found: shows, current: shows.target }, state.snapshot!)
         : shows?.target
-    const answered = followUpgrade(socket, place)
-    let away = false
+    const answered = followUpgrade(socket, entry)
+    let storeUnavailable = false
     const load = (id: string) =>
       sites.load(id).catch((err) => {
-        away = err instanceof StoreUnavailable
+        storeUnavailable = err instanceof StoreUnavailable
         return null
       })
     const site = target && (sites.get(target.deploymentId) ?? (await load(target.deploymentId)))
@@ -284,13 +284,13 @@ export function createHandler(options: HandlerOptions): Handler {
       answered(403)
       return void refuse(socket, '403 Forbidden')
     }
-    // Read again: protection may have begun meanwhile.
+    // Looked up again, because protection may have been turned on meanwhile.
     const shown = find()?.host
     if (shown && !previews.admitsUpgrade(request, shown)) {
       answered(401)
       return void refuse(socket, '401 Unauthorized')
     }
-    if (away) {
+    if (storeUnavailable) {
       answered(503)
       return void refuse(socket, `503 Service Unavailable\r\nretry-after: ${storeRetrySeconds}`)
     }
@@ -298,22 +298,22 @@ export function createHandler(options: HandlerOptions): Handler {
       answered(404)
       return void refuse(socket, '404 Not Found')
     }
-    // The visitor disconnected while the site was loaded.
+    // The visitor disconnected while the site was loading.
     if (socket.destroyed) return
-    const done = underWay.begin(host, () => socket.destroy())
+    const done = exchanges.add(host, () => socket.destroy())
     socket.once('close', done)
     servers.upgrade(request, socket, head, { ...target, answered })
   }
 
-  /** Returns what is to be called with the status of the answer; what was sent is counted when the connection ends. */
-  function followUpgrade(socket: Duplex, place: Place | undefined): (status: number) => void {
-    if (!place) return () => {}
+  /** Counts the bytes sent when the connection closes. Returns a function that counts the status of the response. */
+  function followUpgrade(socket: Duplex, entry: HostEntry | undefined): (status: number) => void {
+    if (!entry) return () => {}
     socket.once('close', () => {
       const sentBytes = (socket as Socket).bytesWritten - beforeBytes
-      traffic.of(place).open()[edgeAt.bytes]! += sentBytes
+      traffic.of(entry).open()[edgeAt.bytes]! += sentBytes
     })
     const beforeBytes = (socket as Socket).bytesWritten
-    return (status) => countAnswer(traffic.of(place), status, 0, null)
+    return (status) => countResponse(traffic.of(entry), status, 0, null)
   }
 
   function refuse(socket: Duplex, status: string): void {
@@ -324,11 +324,11 @@ export function createHandler(options: HandlerOptions): Handler {
     handle,
     upgrade(request, socket, head) {
       socket.on('error', () => socket.destroy())
-      join(request, socket, head).catch((err) => {
+      acceptUpgrade(request, socket, head).catch((err) => {
         log.error({ err, host: request.headers.host }, 'an upgrade could not be answered')
         socket.destroy()
       })
     },
-    endBarred: () => underWay.endIf(isBarred),
+    endBarred: () => exchanges.endBarred(isBarred),
   }
 }

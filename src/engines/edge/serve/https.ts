@@ -1,4 +1,4 @@
-// The edge's HTTPS server: one port for HTTP/2 and HTTP/1.1, with the certificate chosen by SNI.
+// The edge's HTTPS server: HTTP/2 and HTTP/1.1 on one port, with certificates chosen by SNI.
 import type { IncomingMessage, ServerOptions } from 'node:http'
 import {
   constants,
@@ -28,11 +28,11 @@ export type HttpsOptions = {
   certificates: CertificateStore
   handle(request: IncomingMessage, response: EdgeResponse): void
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  /** Options for HTTP/1.1, the same as at the plain HTTP port, with its class of responses. */
+  /** Options for HTTP/1.1, the same as on the plain HTTP port. */
   http1: Pick<ServerOptions, 'headersTimeout' | 'keepAliveTimeout' | 'shouldUpgradeCallback'>
   plain: PlainOptions
   shares: ConnectionShares
-  /** Default: keys of its own. */
+  /** Default: its own keys. */
   tickets?: TicketKeys | undefined
   /** Aborted while the process drains. */
   draining?: DrainSignal
@@ -41,31 +41,31 @@ export type HttpsOptions = {
 
 export type HttpsServer = {
   listen(port: number, host: string): Promise<number>
-  /** Whether it answers here: asked by a request to itself until it does. */
+  /** Whether the port responds; sends requests to itself until one succeeds. */
   answers(): Promise<boolean>
   /** Gives requests in flight up to `drainMs` to complete. */
   close(drainMs: number): Promise<void>
 }
 
 const sessionIdleMs = 60_000
-// Browsers use at most a hundred; each stream costs memory that any client can claim.
+// Browsers open at most 100. Each stream costs memory that any client can claim.
 const maxStreams = 128
 const maxHeaderBytes = 16 << 10
-// Four pages of a browser, all cancelled at once. Node creates its objects for a request before anyone can refuse it, so
-// this is what resets may cost before the session ends; Node's default is 1,000.
+// Enough for a browser that cancels four pages at once. Node creates its request objects before we can refuse, so this
+// limits what resets cost before the session ends. Node's default is 1,000.
 const maxResets = 512
 const resetsPerSecond = 33
 
 export function createHttpsServer(options: HttpsOptions): HttpsServer {
   const { certificates, handle, upgrade, http1, plain, shares, tickets = createTicketKeys(), draining, log } = options
-  // Node uses its own classes for HTTP/1.1 and these for HTTP/2. There is no default certificate: a client without SNI
-  // gets an alert.
+  // Node uses its own classes for HTTP/1.1 and these for HTTP/2. There is no default certificate: clients without SNI
+  // get an alert.
   const server = createSecureServer(
     {
       allowHTTP1: true,
       http1Options: http1,
       Http2ServerRequest: Http2Request,
-      // Node's types of servers are those of its own class.
+      // Node's types only allow its own class.
       Http2ServerResponse: Http2Response as unknown as typeof Http2ServerResponse,
       settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes, enablePush: false },
       streamResetBurst: maxResets,
@@ -78,15 +78,15 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
         else refuse(this, callback)
       },
     },
-    ((request: IncomingMessage, response: EdgeResponse) => takeTurns(request, response, handle)) as never,
+    ((request: IncomingMessage, response: EdgeResponse) => spreadOverTurns(request, response, handle)) as never,
   )
   server.on('upgrade', upgrade)
   refuseOnceReplaced(server, draining)
   if (http1.shouldUpgradeCallback) Object.assign(server, { shouldUpgradeCallback: http1.shouldUpgradeCallback })
-  // Clients abort handshakes and sessions all the time; only their connection ends.
+  // Clients abort handshakes and sessions all the time, so these are no warnings.
   server.on('tlsClientError', (err) => log.debug({ err }, 'a TLS handshake failed'))
   server.on('sessionError', (err) => log.debug({ err }, 'an HTTP/2 session failed'))
-  boundSessions(server, draining)
+  limitSessions(server, draining)
   let unfollow = () => {}
   const connections = connectionsOf(server)
   limitRequestCosts(server, 'secureConnection')
@@ -100,7 +100,7 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
         server.once('error', reject)
         server.listen(port, host, resolve)
       })
-      // Only now: in a worker process, listening sets keys of the moment in which the first one listened.
+      // Only now, because in a cluster worker, listening resets the keys.
       unfollow = tickets.follow((key) => server.setTicketKeys(key))
       return (server.address() as AddressInfo).port
     },
@@ -118,12 +118,12 @@ export function createHttpsServer(options: HttpsOptions): HttpsServer {
   }
 }
 
-// The alert `unrecognized_name` (RFC 6066, 3), fatal, as a record of its own.
+// A TLS record with the fatal alert `unrecognized_name` (RFC 6066, 3).
 const unrecognizedName = Buffer.from([21, 3, 3, 0, 2, 2, 112])
 
 /**
- * Node ends a refused handshake without an alert, or with one that does not say why. Nothing is encrypted yet, so the
- * right alert can be written to the underlying socket; if that is not accessible, Node's own alert is sent.
+ * Node ends a refused handshake without a useful alert. Nothing is encrypted yet, so we write the right alert to the
+ * underlying socket; if that is inaccessible, Node sends its own.
  */
 function refuse(socket: unknown, callback: (error: Error | null, context?: SecureContext) => void): void {
   const carrier = (socket as { _parent?: unknown } | undefined)?._parent
@@ -133,10 +133,10 @@ function refuse(socket: unknown, callback: (error: Error | null, context?: Secur
 }
 
 /**
- * Ends sessions that flood. Closes idle sessions only: one with open streams may still wait for a server or for events. While the process stops,
- * a session is closed as soon as it is idle: GOAWAY tells the client to open another one.
+ * Ends sessions that flood and times out idle ones: one with open streams may be waiting for a server or for events.
+ * While the process drains, a session closes as soon as it is idle, and GOAWAY makes the client open another one.
  */
-function boundSessions(server: Http2SecureServer, draining: DrainSignal | undefined): void {
+function limitSessions(server: Http2SecureServer, draining: DrainSignal | undefined): void {
   const sessions = new Map<ServerHttp2Session, () => void>()
   server.on('session', (session: ServerHttp2Session) => {
     let open = 0
@@ -165,10 +165,10 @@ const budgets = new WeakMap<object, Budget>()
 const waiting = new WeakMap<Budget, (() => void)[]>()
 
 /**
- * One read may hold hundreds of requests of HTTP/2. Those beyond the share of a turn wait for the next one, and many of
- * a flood are reset by then and cost nothing more.
+ * One read may contain hundreds of HTTP/2 requests. Those beyond a turn's share wait for the next turn. In a flood, many
+ * have been reset by then and cost nothing more.
  */
-function takeTurns(request: IncomingMessage, response: EdgeResponse, handle: HttpsOptions['handle']): void {
+function spreadOverTurns(request: IncomingMessage, response: EdgeResponse, handle: HttpsOptions['handle']): void {
   const { stream } = response as unknown as Partial<Http2ServerResponse>
   const budget = stream?.session && budgets.get(stream.session)
   if (!budget) return void handle(request, response)
@@ -182,17 +182,17 @@ function takeTurns(request: IncomingMessage, response: EdgeResponse, handle: Htt
   if (!budget.isSpent) return void work()
   const queue = [work]
   waiting.set(budget, queue)
-  const goOn = () => {
+  const drainQueue = () => {
     while (queue.length > 0 && !budget.isSpent) queue.shift()!()
-    if (queue.length > 0) budget.later(goOn)
+    if (queue.length > 0) budget.later(drainQueue)
     else waiting.delete(budget)
   }
-  budget.later(goOn)
+  budget.later(drainQueue)
 }
 
 /**
- * Node calls back for every DATA frame, also of a request that is not read yet, and a frame may have one octet. Frames
- * without any, and the other kinds, are bounded by Node and nghttp2.
+ * Node calls back for every DATA frame, even before the request is read, and a frame may contain a single byte. Node
+ * and nghttp2 limit empty frames and other kinds.
  */
 function countFrames(stream: ServerHttp2Stream, budget: Budget): void {
   const push = stream.push

@@ -1,4 +1,4 @@
-// The edge: its tables and caches, and its ports for HTTP and HTTPS.
+// Sets up the edge: its tables and caches, and its ports for HTTP and HTTPS.
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
@@ -20,15 +20,15 @@ import type { TicketKeys } from '../../../tls/tickets.ts'
 import { createBodies } from '../answer/bodies.ts'
 import { createResponder } from '../answer/respond.ts'
 import { Http1Response } from '../answer/responses.ts'
-import { createPlainAnswers } from '../bare/plain-answer.ts'
 import { answerPlainRequests } from '../bare/plain-connections.ts'
+import { createPlainResponder } from '../bare/plain-responder.ts'
 import { createPreviews } from '../guards/previews.ts'
-import { createSecondLook } from '../hosts/second-look.ts'
+import { createRefreshWait } from '../hosts/refresh-wait.ts'
 import type { ServerProjects } from '../hosts/server-projects.ts'
 import { createSites } from '../hosts/sites.ts'
 import { createSnapshot, type Snapshot } from '../hosts/snapshot.ts'
 import { createTakeovers } from '../hosts/takeovers.ts'
-import type { Place } from '../hosts/targets.ts'
+import type { HostEntry } from '../hosts/targets.ts'
 import { createTraffic } from '../hosts/traffic.ts'
 import { createEdgeMetrics, type EdgeMetrics } from '../observe/metrics.ts'
 import { createRequestLog } from '../observe/request-log.ts'
@@ -42,20 +42,20 @@ export type EdgeOptions = {
   notifications: Notifications
   artifacts: Artifacts
   log: Logger
-  /** Told what is shown as production of a project, while the platform waits for that. */
+  /** Called when a project's production shows a deployment that the platform waits for. */
   onShown?(projectId: string, deploymentId: string): void
-  /** Default: a registry of its own. */
+  /** Default: its own registry. */
   registry?: Registry
   servers?: ServerProjects
-  /** Decrypts the private keys of certificates; without it the edge serves no HTTPS. */
+  /** Decrypts the certificates' private keys; without it, the edge serves no HTTPS. */
   vault?: Vault
-  /** Of TLS sessions, shared with other servers; default: keys of its own. */
+  /** Keys of TLS sessions, shared with other servers. Default: its own keys. */
   tickets?: TicketKeys
-  /** Where hosts and certificates are kept for a start without the database. */
+  /** Stores hosts and certificates for starts without the database. */
   snapshots?: Snapshots | undefined
-  /** Aborted while the process drains: connections are not kept for further requests. */
+  /** Aborted while the process drains. */
   draining?: DrainSignal
-  /** Of the connections of the process; default: shares of its own. */
+  /** Shared by all connections of the process. Default: its own shares. */
   connectionShares?: ConnectionShares
 }
 
@@ -65,17 +65,17 @@ export type Edge = {
   /** Null until `listen`. */
   readonly snapshot: Snapshot | null
   metrics: EdgeMetrics
-  /** Whether both ports answer: asked by requests to itself until they do. */
+  /** Whether both ports respond; sends requests to itself until they do. */
   answers(): Promise<boolean>
-  /** Writes what was counted up to now, instead of at the end of the minute. */
+  /** Writes the traffic counts now instead of at the end of the minute. */
   flushTraffic(): Promise<void>
   close(): Promise<void>
 }
 
-// Headers fit into one or two packets; a client that takes longer only holds the connection open.
+// Headers fit into one or two packets. Slower clients just hold connections open.
 const headersTimeoutMs = 15_000
 const keepAliveTimeoutMs = 30_000
-// How long responses in flight may take to complete when the edge stops.
+// How long responses may take to complete when the edge shuts down.
 const drainMs = 10_000
 
 export function createEdge(options: EdgeOptions): Edge {
@@ -90,7 +90,7 @@ export function createEdge(options: EdgeOptions): Edge {
   const bodies = createBodies(artifacts)
   const respond = createResponder(bodies, metrics, log)
   const requests = createRequestLog(log)
-  const lookAgain = createSecondLook(() => state.snapshot)
+  const waitForRefresh = createRefreshWait(() => state.snapshot)
   const traffic = createTraffic()
   let rollups: Rollups | null = null
   const { handle, upgrade, endBarred } = createHandler({
@@ -99,7 +99,7 @@ export function createEdge(options: EdgeOptions): Edge {
     respond,
     metrics,
     servers,
-    lookAgain,
+    waitForRefresh,
     previews: createPreviews({ vault, respond, count: metrics.count }),
     requests,
     traffic,
@@ -110,7 +110,7 @@ export function createEdge(options: EdgeOptions): Edge {
 
   function plainOrigin(host: string): string {
     const { port } = server.address() as AddressInfo
-    // As for HTTPS: in production visitors use the usual port, whatever is in between.
+    // In production visitors use port 80, whatever is in between.
     return `http://${host}${config.production || port === 80 ? '' : `:${port}`}`
   }
 
@@ -118,7 +118,7 @@ export function createEdge(options: EdgeOptions): Edge {
     headersTimeout: headersTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     shouldUpgradeCallback: isUpgrade,
-    // Node's types of servers are those of its own class.
+    // Node's types only allow its own class.
     ServerResponse: Http1Response as unknown as typeof ServerResponse,
     IncomingMessage: CountedRequest,
   }
@@ -126,19 +126,19 @@ export function createEdge(options: EdgeOptions): Edge {
   server.on('upgrade', upgrade)
   refuseOnceReplaced(server, draining)
 
-  // Plain requests are answered on the socket, as `handle` would. All others go to `handle`.
-  const waiting = { firstTimeoutMs: headersTimeoutMs, nextTimeoutMs: keepAliveTimeoutMs }
+  // Plain requests are served on the socket with the same results as `handle`. All others go to `handle`.
+  const timeouts = { firstTimeoutMs: headersTimeoutMs, nextTimeoutMs: keepAliveTimeoutMs }
   const answers = { sites, bodies, metrics, requests, traffic, keepAliveSeconds: keepAliveTimeoutMs / 1000 }
-  function findPlain(host: string, url: string): Place | null {
-    // Node's server says `Connection: close`, and closes.
+  function findPlain(host: string, url: string): HostEntry | null {
+    // Node's server sends `Connection: close` and closes.
     if (draining?.aborted) return null
     if (state.encryption?.challengeAt(url) !== undefined) return null
-    return state.snapshot?.at(host) ?? null
+    return state.snapshot?.findEntry(host) ?? null
   }
   limitRequestCosts(server, 'connection')
   const plain = answerPlainRequests(server, 'connection', {
-    ...waiting,
-    answer: createPlainAnswers({
+    ...timeouts,
+    answer: createPlainResponder({
       ...answers,
       find: (host, url) => (state.encryption?.locationOf(host, url) ? null : findPlain(host, url)),
       linesOf: () => '',
@@ -148,8 +148,8 @@ export function createEdge(options: EdgeOptions): Edge {
   const { connectionShares: shares = createConnectionShares() } = options
   shares.guard(server)
   const encryptedPlain = {
-    ...waiting,
-    answer: createPlainAnswers({
+    ...timeouts,
+    answer: createPlainResponder({
       ...answers,
       find: (host, url, socket) =>
         state.encryption?.isMisdirected(socket as TLSSocket, host) === false ? findPlain(host, url) : null,
@@ -186,14 +186,14 @@ export function createEdge(options: EdgeOptions): Edge {
 
   async function close(): Promise<void> {
     await closePorts()
-    // What was under way is counted when it is over.
+    // Last, because requests are counted when they end.
     await rollups?.close()
   }
 
   async function closePorts(): Promise<void> {
     takeovers.close()
     await state.snapshot?.close()
-    // In parallel: open WebSockets would keep `server` from closing, and requests in flight need their process.
+    // In parallel: open WebSockets would keep `server` from closing, and requests in flight need their servers.
     const others = Promise.all([servers?.close(), state.encryption?.close(drainMs)])
     if (!server.listening) return void (await others)
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -213,7 +213,7 @@ export function createEdge(options: EdgeOptions): Edge {
       try {
         return await open()
       } catch (error) {
-        // If one port is in use, the other one must not stay open.
+        // If one port is taken, the other must not stay open.
         await close()
         throw error
       }

@@ -1,33 +1,33 @@
 import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createSecondLook } from '../../../src/engines/edge/hosts/second-look.ts'
+import { createRefreshWait } from '../../../src/engines/edge/hosts/refresh-wait.ts'
 import type { ServerProjects } from '../../../src/engines/edge/hosts/server-projects.ts'
 import { startWorld, type World } from './world.ts'
 
-describe('a second look', () => {
-  test('is taken only while the table is being read', () => {
-    expect(createSecondLook(() => null)()).toBeNull()
-    expect(createSecondLook(() => ({ settled: () => null }))()).toBeNull()
+describe('waiting for a refresh', () => {
+  test('happens only while the table is being read', () => {
+    expect(createRefreshWait(() => null)()).toBeNull()
+    expect(createRefreshWait(() => ({ settled: () => null }))()).toBeNull()
   })
 
-  test('comes when the table is read, or after the time', async () => {
+  test('ends when the table is read, or after the timeout', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const look = createSecondLook(() => ({ settled: () => promise }))()
+    const refreshed = createRefreshWait(() => ({ settled: () => promise }))()
     resolve()
-    await look
+    await refreshed
     const never = new Promise<void>(() => {})
-    await createSecondLook(() => ({ settled: () => never }), { waitMs: 1, waiting: 1 })()
+    await createRefreshWait(() => ({ settled: () => never }), { waitMs: 1, maxWaiting: 1 })()
   })
 
-  test('is not for more than may wait at once', async () => {
+  test('is limited in number', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const lookAgain = createSecondLook(() => ({ settled: () => promise }), { waitMs: 60_000, waiting: 1 })
-    const first = lookAgain()
+    const waitForRefresh = createRefreshWait(() => ({ settled: () => promise }), { waitMs: 60_000, maxWaiting: 1 })
+    const first = waitForRefresh()
     expect(first).not.toBeNull()
-    expect(lookAgain()).toBeNull()
+    expect(waitForRefresh()).toBeNull()
     resolve()
     await first
-    expect(lookAgain()).not.toBeNull()
+    expect(waitForRefresh()).not.toBeNull()
   })
 })
 
