@@ -1,4 +1,4 @@
-// The entry of the engine that runs server projects.
+// The public interface of the engine that runs server projects.
 
 export { openBalancer, startRunner } from './open.ts'
 export { createProofs } from './run/proofs.ts'

@@ -1,4 +1,4 @@
-// Opens the parts of this engine that roles use: the runner of a process, and the way of an edge to all runners.
+// Opens the parts of this engine that roles use: a process's runner, and an edge's balancer.
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
@@ -14,11 +14,11 @@ import type { Programs } from '../../sandbox/programs/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import { appendLines, factsOf, findBuild, openVariables, trimRunLines } from '../../services/deployments/index.ts'
 import { openNodeCredentials } from '../../tls/node-credentials.ts'
+import { type Balancer, createBalancer, type LocalInstances } from './balancer/balancer.ts'
+import { openInstanceTable } from './balancer/instance-table.ts'
+import { createRunnerConnections } from './balancer/runner-connections.ts'
 import { createDial } from './instance/dial.ts'
 import type { ServerLimits } from './instance/limits.ts'
-import { type Balancer, createBalancer, type LocalInstances } from './reach/balancer.ts'
-import { openInstanceTable } from './reach/instance-table.ts'
-import { createReach } from './reach/reach.ts'
 import { openRunnerPort } from './run/port.ts'
 import { openRunner, type Runner } from './run/runner.ts'
 import { createServers, type Servers, type ServersOptions } from './run/servers.ts'
@@ -28,7 +28,7 @@ type Common = {
   notifications: Notifications
   vault: Vault
   log: Logger
-  /** What is kept for a start without the database. */
+  /** Stores state for starts without the database. */
   snapshots?: Snapshots | undefined
   limits?: Partial<ServerLimits>
 }
@@ -46,7 +46,7 @@ export type RunnerOptions = Common & {
   handoverMs?: number
 }
 
-/** `node.address` is where edges on other machines reach this one; null: where it listens. */
+/** `node.address` is where edges on other machines reach this one. Default: the address it listens on. */
 export async function startRunner(
   options: RunnerOptions,
   node: { id: string; address: string | null },
@@ -60,11 +60,11 @@ export async function startRunner(
     await credentials.close()
     throw error
   })
-  const named = node.address ?? (host.includes(':') ? `[${host}]` : host)
-  const address = /:\d+$/.test(named) ? named : `${named}:${port.port}`
-  // An embedded database belongs to this process.
-  const alone = config.databaseUrl === null
-  const opened = await openRunner({ ...options, node: { id: node.id, address }, alone }, (onState) =>
+  const configured = node.address ?? (host.includes(':') ? `[${host}]` : host)
+  const address = /:\d+$/.test(configured) ? configured : `${configured}:${port.port}`
+  // An embedded database has no other clients.
+  const isOnlyProcess = config.databaseUrl === null
+  const opened = await openRunner({ ...options, node: { id: node.id, address }, isOnlyProcess }, (onState) =>
     openServers({ ...options, onState }),
   )
   runner = opened
@@ -93,7 +93,7 @@ function openServers({ config, urls, db, vault, packageRegistry, ...options }: S
       const started = build.startCommand === null ? {} : { command: build.startCommand }
       return { environment, network: build.serverNetwork, owner: build.accountId, ...started }
     },
-    // A server runs without a registry too; the log says if npm does not name one.
+    // A server also runs without a registry.
     privateHosts: () =>
       packageRegistry.then((registry) => privateHosts(registry, config.gitUrlTemplate)).catch(() => []),
     writeLog: (deploymentId, lines) => appendLines(db, deploymentId, lines),
@@ -101,14 +101,14 @@ function openServers({ config, urls, db, vault, packageRegistry, ...options }: S
   })
 }
 
-/** `node` is the id of this process, `local` the runner in it. */
+/** `node` is the id of this process, `local` its runner. */
 export async function openBalancer(options: Common, node: string, local: LocalInstances | null): Promise<Balancer> {
   const credentials = await openNodeCredentials(options, 'edge', node)
   const table = await openInstanceTable(options).catch(async (error) => {
     await credentials.close()
     throw error
   })
-  const reach = createReach((onLost) => createDial(credentials, onLost))
+  const reach = createRunnerConnections((onLost) => createDial(credentials, onLost))
   const balancer = createBalancer({ ...options, table, local, reach })
   return {
     ...balancer,

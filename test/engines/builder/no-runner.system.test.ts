@@ -23,7 +23,7 @@ beforeAll(async () => {
   platform = await startPlatform({}, false)
   const { api } = platform
   const { db, notifications, log } = api.deps
-  const servers = createProofs({ db, notifications, placeMs: 200 })
+  const servers = createProofs({ db, notifications, placementTimeoutMs: 200 })
   const disk = openDisk({ directory: api.config.dataDir, reserveMb: api.config.diskReserveMb, log })
   worker = startWorker(db, notifications, log, buildHandlers({ ...(await tools()), servers, disk }))
   const server = "require('node:http').createServer((_, answer) => answer.end('up')).listen(process.env.PORT)"

@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 120_000 })
 let platform: ServedPlatform
 let desk: string
 beforeAll(async () => {
-  platform = await startServedPlatform({ startMs: 20_000 })
+  platform = await startServedPlatform({ startTimeoutMs: 20_000 })
   desk = (await createAccount(platform.api.db, 'the desk', ['operator'])).token
 })
 afterAll(() => platform.stop())

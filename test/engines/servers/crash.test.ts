@@ -4,7 +4,7 @@ import { withEachDriverAtOnce } from './world.ts'
 
 withEachDriverAtOnce('a server', (test) => {
   test('is started again after a crash, later each time, and its log tells', async ({ start }) => {
-    const world = await start({ restartDelaysMs: [100, 400, 5_000], soundMs: 60_000 })
+    const world = await start({ restartDelaysMs: [100, 400, 5_000], stableMs: 60_000 })
     await world.deploy('site')
     world.show('site')
     await world.servers.ready('site')
@@ -21,7 +21,7 @@ withEachDriverAtOnce('a server', (test) => {
   })
 
   test('is not restarted before its delay is over, even if it gets a request', async ({ start }) => {
-    const world = await start({ restartDelaysMs: [3_600_000], soundMs: 60_000, waitMs: 300 })
+    const world = await start({ restartDelaysMs: [3_600_000], stableMs: 60_000, waitTimeoutMs: 300 })
     await world.deploy('site')
     world.show('site')
     await world.servers.ready('site')
@@ -32,7 +32,7 @@ withEachDriverAtOnce('a server', (test) => {
   })
 
   test('that was sound long enough begins its backoff anew', async ({ start }) => {
-    const world = await start({ restartDelaysMs: [50, 60_000], soundMs: 0 })
+    const world = await start({ restartDelaysMs: [50, 60_000], stableMs: 0 })
     await world.deploy('site')
     world.show('site')
     for (let crash = 0; crash < 3; crash++) {

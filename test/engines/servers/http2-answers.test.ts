@@ -17,7 +17,7 @@ const program = createServer((socket) => {
 const portOf = (server: { address(): unknown }) => (server.address() as AddressInfo).port
 const connect: Connect = (options) => connectTo({ host: '127.0.0.1', port: portOf(program), ...options })
 const upstream: Upstream = { connect, pool: createPool(connect), begin: () => () => {} }
-const options = { stallMs: 20_000, isRunning: () => true, checkForCrash: () => {}, again: () => false }
+const options = { stallMs: 20_000, isRunning: () => true, checkForCrash: () => {}, retry: () => false }
 const front = createHttp2Server({ Http2ServerRequest: Http2Request, Http2ServerResponse: Http2Response }, ((
   request: never,
   response: never,

@@ -31,7 +31,7 @@ export type Liar = {
   raw(bytes: string | string[], end?: RegExp): Promise<string>
   get(path?: string): Promise<string>
   /** Ends all requests and tunnels, as when another deployment takes over. */
-  cut(): void
+  abort(): void
   /** Proxies a request of another server to the program. */
   handle(request: IncomingMessage, response: ServerResponse): void
   stop(): Promise<void>
@@ -42,7 +42,7 @@ export async function startLiar(stallMs = 10_000, closeMs = 2_000): Promise<Liar
   let suspected = 0
   const received: string[] = []
   const sockets: Socket[] = []
-  const exchanges = new Set<{ cut(): void }>()
+  const exchanges = new Set<{ abort(): void }>()
   const held = new Set<Socket>()
   const hold = (socket: Socket) => void held.add(socket.on('close', () => held.delete(socket)))
   const program = createServer((socket) => {
@@ -76,20 +76,20 @@ export async function startLiar(stallMs = 10_000, closeMs = 2_000): Promise<Liar
     exchanges: 0,
     lastUsedMs: 0,
     receivedBytes: 0,
-    answers: async () => true,
+    responds: async () => true,
     touch: () => {},
-    begin(_kind, cut) {
-      const exchange = { cut }
+    begin(_kind, abort) {
+      const exchange = { abort }
       exchanges.add(exchange)
       return () => void exchanges.delete(exchange)
     },
-    cut() {
-      for (const { cut } of [...exchanges]) cut()
+    abort() {
+      for (const { abort } of [...exchanges]) abort()
     },
     ended: new Promise(() => {}),
     kill: async () => {},
   }
-  const options = { stallMs, closeMs, isRunning: () => true, checkForCrash: () => void suspected++, again: () => false }
+  const options = { stallMs, closeMs, isRunning: () => true, checkForCrash: () => void suspected++, retry: () => false }
   const handle = (request: IncomingMessage, response: ServerResponse) => forward(request, response, instance, options)
   const front = createHttpServer({ shouldUpgradeCallback: isUpgrade, IncomingMessage: CountedRequest }, handle)
   front.on('upgrade', (request, socket, head) => tunnel({ request, socket, head }, instance, options))
@@ -141,7 +141,7 @@ export async function startLiar(stallMs = 10_000, closeMs = 2_000): Promise<Liar
     },
     raw,
     handle,
-    cut: () => instance.cut(['tunnel']),
+    abort: () => instance.abort(['tunnel']),
     get: (path = '/') => raw(`GET ${path} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n`),
     async stop() {
       instance.pool.close()

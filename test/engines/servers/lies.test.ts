@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { parseHead } from '../../../src/engines/servers/instance/answer-head.ts'
-import { createChunked } from '../../../src/engines/servers/instance/chunked.ts'
+import { createChunkedDecoder } from '../../../src/engines/servers/instance/chunked.ts'
+import { parseHead } from '../../../src/engines/servers/instance/response-head.ts'
 import { requestHead } from '../../../src/engines/servers/proxy/headers.ts'
 import { until } from '../../helpers/until.ts'
 import { type Liar, startLiar } from './liars.ts'
@@ -357,7 +357,7 @@ test('chunks mean the same however they are cut', () => {
         ]),
         Buffer.from('0\r\nx: y\r\n\r\nmore'),
       ])
-      const chunked = createChunked()
+      const chunked = createChunkedDecoder()
       const decoded: Buffer[] = []
       const places = [0, ...cuts.filter((cut) => cut < coded.length).sort((a, b) => a - b), coded.length]
       let end = -1
@@ -388,7 +388,7 @@ test('no head makes the parser do anything but parse or refuse', () => {
           expect(status).toBeGreaterThanOrEqual(100)
           expect(headers.length % 2).toBe(0)
         } catch (error) {
-          expect((error as Error).name).toBe('MalformedAnswer')
+          expect((error as Error).name).toBe('MalformedResponse')
         }
       },
     ),

@@ -49,7 +49,7 @@ withEachDriverAtOnce('a server', (test) => {
   test('that never listens is not ready, and the reason says so', async ({ start }) => {
     // A busy machine may not have started them in that time; only a run where both were says something.
     for (let startMs = 5_000; ; startMs *= 2) {
-      const world = await start({ startMs })
+      const world = await start({ startTimeoutMs: startMs })
       await world.deploy('deaf', `console.log('my key is ' + process.env.API_KEY); setInterval(() => {}, 1000)`)
       await world.deploy(
         'sick',
@@ -81,7 +81,7 @@ withEachDriverAtOnce('a server', (test) => {
   })
 
   test('on demand is stopped when idle and makes room; in production it stays', async ({ start }) => {
-    const world = await start({ idleMs: 300, onDemand: 1 })
+    const world = await start({ idleMs: 300, maxOnDemand: 1 })
     for (const id of ['production', 'first', 'second']) await world.deploy(id)
     await world.servers.ready('production')
     for (const id of ['first', 'second']) {
@@ -96,7 +96,7 @@ withEachDriverAtOnce('a server', (test) => {
 
   test('on demand leaves for one of another account where its own has more, however busy it is', async ({ start }) => {
     const settingsOf = async (id: string) => ({ environment: {}, network: 'none' as const, owner: id.slice(0, 1) })
-    const world = await start({ onDemand: 3 }, { settingsOf })
+    const world = await start({ maxOnDemand: 3 }, { settingsOf })
     // It never ends its answer.
     const busy = `import { createServer } from 'node:http'
       createServer((request, response) => {
@@ -126,7 +126,7 @@ withEachDriverAtOnce('a server', (test) => {
 
   test('leaves no process behind when all is closed, whatever it was doing', async ({ start }) => {
     // Whatever else could end the three of them is far away.
-    const later = { startMs: 600_000, drainMs: 600_000, restartDelaysMs: [600_000] }
+    const later = { startTimeoutMs: 600_000, drainMs: 600_000, restartDelaysMs: [600_000] }
     const world = await start({ closeMs: 200, ...later })
     for (const id of ['busy', 'crashed', 'starting']) await world.deploy(id)
     await world.deploy('starting', 'setInterval(() => {}, 1000)')
@@ -165,7 +165,7 @@ withEachDriverAtOnce('a server of production', (test) => {
   })
 
   test('is not counted among those on demand, whoever asks first', async ({ start }) => {
-    const world = await start({ onDemand: 0 })
+    const world = await start({ maxOnDemand: 0 })
     await world.deploy('site')
     world.show('site')
     expect((await world.get('/')).status).toBe(503)

@@ -15,7 +15,7 @@ async function heardOf(answers: (boolean | null)[], failures: number): Promise<u
     get receivedBytes() {
       return receivedBytes
     },
-    async answers() {
+    async responds() {
       const answer = answers[probes++]
       if (answer === null) receivedBytes++
       if (probes === answers.length) end('over')

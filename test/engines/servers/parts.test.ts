@@ -24,7 +24,7 @@ const program = createServer((request, response) => {
 })
 const connect: Connect = (options) => connectTo({ host: '127.0.0.1', port: portOf(program), ...options })
 const upstream: Upstream = { connect, pool: createPool(connect), begin: () => () => {} }
-const options = { stallMs: 20_000, isRunning: () => true, checkForCrash: () => {}, again: () => false }
+const options = { stallMs: 20_000, isRunning: () => true, checkForCrash: () => {}, retry: () => false }
 const handle: RequestListener = (request, response) => forward(request, response, upstream, options)
 const front = createServer(handle)
 const front2 = createHttp2Server(

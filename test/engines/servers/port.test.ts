@@ -6,11 +6,11 @@ import type { AddressInfo } from 'node:net'
 import { connect as connectTcp, createServer, type Server, type Socket } from 'node:net'
 import { connect, createServer as createTlsServer } from 'node:tls'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createDial, keyOf, protocol, pulseLine } from '../../../src/engines/servers/instance/dial.ts'
-import { NotReached, ServerUnavailable } from '../../../src/engines/servers/instance/failures.ts'
-import { createBalancer } from '../../../src/engines/servers/reach/balancer.ts'
-import type { InstanceTable } from '../../../src/engines/servers/reach/instance-table.ts'
-import { createReach } from '../../../src/engines/servers/reach/reach.ts'
+import { createBalancer } from '../../../src/engines/servers/balancer/balancer.ts'
+import type { InstanceTable } from '../../../src/engines/servers/balancer/instance-table.ts'
+import { createRunnerConnections } from '../../../src/engines/servers/balancer/runner-connections.ts'
+import { createDial, heartbeatLine, keyOf, protocol } from '../../../src/engines/servers/instance/dial.ts'
+import { InstanceUnreachable, ServerUnavailable } from '../../../src/engines/servers/instance/failures.ts'
 import { openRunnerPort } from '../../../src/engines/servers/run/port.ts'
 import type { ServedInstance } from '../../../src/services/instances/index.ts'
 import { makeInternalCa, type NodeCertificate, signNode } from '../../../src/tls/internal-ca.ts'
@@ -87,9 +87,9 @@ test('an edge is connected to the instance that it names, and told why where it 
   expect(String(await new Promise((resolve) => socket.once('data', resolve)))).toBe('hello')
   socket.destroy()
   const refused = (term: string) => dial(instanceAt(port, { term })).catch((error) => error)
-  expect(await refused('6')).toMatchObject({ name: 'NotReached', again: true })
-  expect(await refused('8')).toMatchObject({ again: false, status: 503, message: 'It printed:' })
-  expect(await refused('9')).toMatchObject({ again: false, status: 502 })
+  expect(await refused('6')).toMatchObject({ name: 'InstanceUnreachable', retryable: true })
+  expect(await refused('8')).toMatchObject({ retryable: false, status: 503, message: 'It printed:' })
+  expect(await refused('9')).toMatchObject({ retryable: false, status: 502 })
 })
 
 test.each([
@@ -105,7 +105,7 @@ test.each([
   // It would believe the runner, whoever that is.
   const own = { ...(await made), ca: [...edgeCertificate.ca, stranger[0]!.certificate] }
   const error = await dial(instanceAt(port), own).catch((error) => error)
-  expect(error).toBeInstanceOf(NotReached)
+  expect(error).toBeInstanceOf(InstanceUnreachable)
   expect(asked).toEqual([])
 })
 
@@ -159,11 +159,11 @@ test.each([
   const port = await listening(server)
   const lost: string[] = []
   const ask = () => dial(instanceAt(port), edgeCertificate, lost).catch((error) => error)
-  expect(await ask()).toMatchObject({ name: 'NotReached', again: true })
+  expect(await ask()).toMatchObject({ name: 'InstanceUnreachable', retryable: true })
   expect(lost).toEqual(['run-1'])
   vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
   closers.push(() => vi.unstubAllEnvs())
-  expect(await ask()).toMatchObject({ name: 'NotReached', again: true })
+  expect(await ask()).toMatchObject({ name: 'InstanceUnreachable', retryable: true })
   expect(heard).toBe('')
 })
 
@@ -172,12 +172,12 @@ async function openEdge(instances: ServedInstance[]): Promise<number> {
   const table: InstanceTable = {
     of: () => instances,
     has: (instance) => instances.includes(instance),
-    ask: async () => {},
+    request: async () => {},
     onChange() {},
     close: async () => {},
   }
-  const reach = createReach((onLost) => createDial(credentialsOf(edgeCertificate), onLost))
-  const balancer = createBalancer({ table, local: null, log, limits: { waitMs: 5_000 }, reach })
+  const reach = createRunnerConnections((onLost) => createDial(credentialsOf(edgeCertificate), onLost))
+  const balancer = createBalancer({ table, local: null, log, limits: { waitTimeoutMs: 5_000 }, reach })
   closers.push(balancer.close)
   return listening(
     createHttpServer((request, response) => balancer.proxy(request, response, { deploymentId: 'dpl_1' })),
@@ -258,7 +258,7 @@ test('a runner whose machine is gone without a word gets no more requests, and t
 
 test('a runner gives back the bytes of a pulse, to an edge alone', async () => {
   const port = await openPort(async () => null)
-  const socket = await createDial(credentialsOf(edgeCertificate), () => {})(instanceAt(port), pulseLine, 5_000)
+  const socket = await createDial(credentialsOf(edgeCertificate), () => {})(instanceAt(port), heartbeatLine, 5_000)
   socket.write('.')
   expect(String((await once(socket, 'data'))[0])).toBe('.')
   socket.destroy()
@@ -271,11 +271,11 @@ test('connections that fail while the pulse of their runner is there end no othe
   let failing = false
   let pulses = 0
   // As when this machine has no descriptors left, or so many connect at once that each of them takes too long.
-  const reach = createReach((onLost) => {
+  const reach = createRunnerConnections((onLost) => {
     const dial = createDial(credentialsOf(edgeCertificate), onLost)
     return async (to, line, waitMs) => {
       const socket = await dial(failing ? { ...to, address: `127.0.0.1:${closed}` } : to, line, waitMs)
-      if (line === pulseLine) socket.on('data', () => pulses++)
+      if (line === heartbeatLine) socket.on('data', () => pulses++)
       return socket
     }
   })
@@ -284,7 +284,7 @@ test('connections that fail while the pulse of their runner is there end no othe
   closers.push(() => other.destroy())
   await until(() => pulses > 0)
   failing = true
-  await expect(reach.connect(instanceAt(port), 5_000)).rejects.toThrow(NotReached)
+  await expect(reach.connect(instanceAt(port), 5_000)).rejects.toThrow(InstanceUnreachable)
   expect(reach.isLost('run-1')).toBe(false)
   other.write('hello')
   expect(String((await once(other, 'data'))[0])).toBe('hello')

@@ -38,7 +38,7 @@ describe('a server deployment that does not answer', () => {
   let platform: ServedPlatform
   const projects = new Map<Version, { productionUrl: string; first: { id: string } }>()
   beforeAll(async () => {
-    platform = await startServedPlatform({ startMs: 20_000 })
+    platform = await startServedPlatform({ startTimeoutMs: 20_000 })
     // One after the other, so that each of them has started in that time, on a busy machine too.
     for (const version of ['deaf', 'ending', 'brief', 'headOnly', 'sick'] as const) {
       const name = nameOf(version)

@@ -5,7 +5,7 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startOf } from '../../../src/engines/servers/run/start-script.ts'
+import { resolveStart } from '../../../src/engines/servers/run/start-script.ts'
 import { until } from '../../helpers/until.ts'
 import { type World, withEachDriverAtOnce } from './world.ts'
 
@@ -51,9 +51,9 @@ test('nothing outside of the tree is read, whatever links lead there', async () 
   execFileSync('mkfifo', [join(directory, 'package.json')])
   const asItIs = { command: 'npm start', environment: { A: '1' } }
   for (const root of ['apps/web', 'linked', 'missing', '']) {
-    expect(await startOf('npm start', { directory, root }, { A: '1' }), root).toEqual(asItIs)
+    expect(await resolveStart('npm start', { directory, root }, { A: '1' }), root).toEqual(asItIs)
   }
-  expect((await startOf('npm start', { directory, root: 'real/web' }, {})).environment.npm_lifecycle_script).toBe(
+  expect((await resolveStart('npm start', { directory, root: 'real/web' }, {})).environment.npm_lifecycle_script).toBe(
     'secret of the machine',
   )
   await rm(parent, { recursive: true })
@@ -66,9 +66,9 @@ test('what does not fit into a variable, or is an option, is left to npm', async
     scripts: { start: `echo ${large}`, '--silent': 'true', '-s': 'true' },
   })
   for (const command of ['npm start', 'npm run --silent', 'npm run -s', 'npm run', 'npm start && true'])
-    expect((await startOf(command, { directory, root: '' }, {})).command).toBe(command)
+    expect((await resolveStart(command, { directory, root: '' }, {})).command).toBe(command)
   await write(join(directory, 'package.json'), { name: large, version: large, scripts: { start: 'true' } })
-  const { environment } = await startOf('npm start', { directory, root: '' }, {})
+  const { environment } = await resolveStart('npm start', { directory, root: '' }, {})
   expect(environment).toMatchObject({ npm_package_name: '', npm_package_version: '', npm_lifecycle_script: 'true' })
   await rm(directory, { recursive: true })
 })

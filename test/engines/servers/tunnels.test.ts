@@ -37,7 +37,7 @@ test.each([
   program.write(octets)
   await until(() => visitor.bytesRead >= switched.length + octets.length)
   liar.stopTaking(portOf(visitor))
-  liar.cut()
+  liar.abort()
   await until(() => liar.held === 0)
   visitor.destroy()
 })

@@ -73,7 +73,9 @@ export async function openSwitches(deps: SwitchesDeps): Promise<Switches> {
         await working
         await endEdgeLease(db, edge)
       }
-      await withTimeout(end().catch((err) => log.warn({ err }, 'the lease of this edge ends by itself')))
+      await withTimeout(
+        end().catch((err) => log.warn({ err }, 'the lease of this edge could not be ended; it will expire')),
+      )
     },
   }
 }

@@ -1,36 +1,36 @@
-// The response a visitor gets when the server of a site does not answer.
+// The errors of servers, and the pages that visitors get for them.
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endWithResponse } from '../../../platform/http/final-response.ts'
 
-/** The server could not be started or did not become healthy; the message tells its owner why. */
+/** The server could not be started or did not become healthy. The message is for its owner. */
 export class ServerUnavailable extends Error {
   override name = 'ServerUnavailable'
 }
 
-/** The server was started, but it exited or did not answer: a fault of the server, not of the machine. */
+/** The server started but exited or didn't respond: a fault of the server, not of the machine. */
 export class ServerUnhealthy extends ServerUnavailable {
   override name = 'ServerUnhealthy'
 }
 
-/** No connection to the instance: nothing of the request has reached it. */
-export class NotReached extends ServerUnavailable {
-  override name = 'NotReached'
+/** There is no connection to the instance, so no part of the request has reached it. */
+export class InstanceUnreachable extends ServerUnavailable {
+  override name = 'InstanceUnreachable'
   readonly status: FailureStatus
-  /** Whether the request may be sent to another instance, or to this one later. */
-  readonly again: boolean
+  /** Whether the request may be retried, with another instance or with this one later. */
+  readonly retryable: boolean
 
-  constructor(message: string, { status = 503, again }: { status?: FailureStatus; again: boolean }) {
+  constructor(message: string, { status = 503, retryable }: { status?: FailureStatus; retryable: boolean }) {
     super(message)
     this.status = status
-    this.again = again
+    this.retryable = retryable
   }
 }
 
 const failures = {
-  502: ['The server does not answer', 'The server behind this site failed or cannot be reached.'],
-  503: ['The server is not running', 'The server behind this site does not start at the moment. Try again soon.'],
-  504: ['The server takes too long', 'The server behind this site has not answered in time.'],
+  502: ['The server isn’t responding', 'The server behind this site failed or can’t be reached.'],
+  503: ['The server isn’t running', 'The server behind this site can’t be started right now. Try again soon.'],
+  504: ['The server took too long', 'The server behind this site didn’t respond in time.'],
 } as const
 
 export type FailureStatus = keyof typeof failures
@@ -41,7 +41,7 @@ const reasons: Record<FailureStatus, string> = {
   504: 'Gateway Timeout',
 }
 
-// The cause is only in the owner's log: visitors must not see output and addresses.
+// The cause is only in the owner's log, because visitors must not see output and addresses.
 function bodyOf(status: FailureStatus): Buffer {
   const [title, text] = failures[status]
   return Buffer.from(`<!doctype html>
@@ -63,14 +63,14 @@ function headersOf(status: FailureStatus, body: Buffer): [string, string][] {
   ]
 }
 
-/** Answers a request whose response headers are not sent yet. */
+/** Sends the error page, or ends the response if its headers were already sent. */
 export function sendFailure(response: ServerResponse, status: FailureStatus): void {
   if (response.headersSent || response.destroyed) return void response.destroy()
   const { req: request } = response
   const body = bodyOf(status)
   const headers = headersOf(status, body).flat()
   if (!request.complete) {
-    // The rest of the body is not read, so the connection cannot be reused.
+    // We discard the rest of the body, so the connection can't be reused.
     headers.push('connection', 'close')
     request.unpipe()
     request.resume()
@@ -79,8 +79,8 @@ export function sendFailure(response: ServerResponse, status: FailureStatus): vo
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 
-/** The same for an upgrade request, for which Node has only a socket and no response. */
-export function sendFailureTo(socket: Duplex, status: FailureStatus): void {
+/** Like `sendFailure`, for upgrade requests, which have no response object. */
+export function sendFailureToSocket(socket: Duplex, status: FailureStatus): void {
   if (socket.destroyed) return
   const body = bodyOf(status)
   const lines = headersOf(status, body).map(([name, value]) => `${name}: ${value}\r\n`)

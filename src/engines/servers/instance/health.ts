@@ -1,27 +1,27 @@
-// Whether a server is ready for visitors: it accepts connections and answers a request for `/`.
+// Probes servers: a healthy one accepts connections and responds to a request for `/`.
 import { request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnectionBy } from '../../../sandbox/network/connect.ts'
 import type { Connect } from '../../../sandbox/sandbox.ts'
 
 const pollMs = 75
-// The first page of a cold server may be slow, but one probe that hangs must not use up all of the time.
-const probeMs = 10_000
-const goneMs = 250
+// The first page of a cold server may be slow, but one hanging probe must not use up all of the time.
+const probeTimeoutMs = 10_000
+const goneTimeoutMs = 250
 
-// A sandbox's forwarder accepts before the server listens, so a broken connection means the same as none.
+// A sandbox's forwarder accepts connections before the server listens, so a broken connection means that nothing listens.
 export const nothingListens = 'nothing listens at the port of the variable PORT'
 const noAnswer = 'it accepts connections but gives no answer'
 const headOnly = 'it sends the head of an answer and nothing more'
-const untried = 'nothing was tried'
+const noProbe = 'nothing was tried'
 const silentCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE'])
 
-/** Status of the answer, or what went wrong. With `headSuffices`, the head is an answer. */
+/** Returns the status of the response, or what went wrong. With `headSuffices`, it doesn't wait for the body. */
 function probe(connect: Connect, host: string, timeoutMs: number, headSuffices = false): Promise<number | string> {
   return new Promise((resolve) => {
     const headers = { host, 'user-agent': 'Berth-Health-Check', 'x-forwarded-proto': 'https', accept: '*/*' }
-    const asked = request({ createConnection: createConnectionBy(connect), path: '/', headers }, (answer) => {
-      // Headers alone are not an answer; the first chunk of a body is, even if the page streams forever.
+    const probing = request({ createConnection: createConnectionBy(connect), path: '/', headers }, (answer) => {
+      // Waits for the first chunk of the body. The rest may stream forever.
       const done = () => {
         clearTimeout(timer)
         resolve(answer.statusCode!)
@@ -36,46 +36,46 @@ function probe(connect: Connect, host: string, timeoutMs: number, headSuffices =
       })
     })
     let silence = noAnswer
-    // An answer that has come while this process was busy is read before the time is up.
-    const timer = setTimeout(() => setImmediate(() => asked.destroy(new Error(silence))), timeoutMs)
-    asked.on('error', (error: NodeJS.ErrnoException) => {
+    // If this process was busy, a response that already arrived is read before the probe times out.
+    const timer = setTimeout(() => setImmediate(() => probing.destroy(new Error(silence))), timeoutMs)
+    probing.on('error', (error: NodeJS.ErrnoException) => {
       clearTimeout(timer)
-      // If headers came, something listens.
+      // If headers arrived, something listens.
       const gone = silence === noAnswer && silentCodes.has(error.code ?? '')
       resolve(gone ? nothingListens : error.message)
     })
-    asked.end()
+    probing.end()
   })
 }
 
-/** Resolves with null when the server is healthy, with the reason if it is not in time or the signal aborts. */
-export async function becomesHealthy(
+/** Returns null once the server is healthy, or the reason after a timeout or an abort. */
+export async function waitUntilHealthy(
   connect: Connect,
   host: string,
   withinMs: number,
   signal: AbortSignal,
 ): Promise<string | null> {
   const endMs = performance.now() + withinMs
-  let last: number | string = untried
+  let last: number | string = noProbe
   while (!signal.aborted) {
-    const leftMs = endMs - performance.now()
-    if (leftMs <= 0) break
-    const found = await probe(connect, host, Math.min(probeMs, leftMs))
-    if (typeof found === 'number' && found >= 200 && found < 500) return null
-    // The last probe may be cut short; then the result of the one before says more.
-    const cutShort = found === noAnswer && leftMs < probeMs && last !== untried
-    if (typeof found === 'number' || (typeof last === 'string' && !cutShort)) last = found
+    const remainingMs = endMs - performance.now()
+    if (remainingMs <= 0) break
+    const result = await probe(connect, host, Math.min(probeTimeoutMs, remainingMs))
+    if (typeof result === 'number' && result >= 200 && result < 500) return null
+    // If the last probe was cut short, the result of the previous one says more.
+    const cutShort = result === noAnswer && remainingMs < probeTimeoutMs && last !== noProbe
+    if (typeof result === 'number' || (typeof last === 'string' && !cutShort)) last = result
     await delay(Math.min(pollMs, Math.max(1, endMs - performance.now())))
   }
   return typeof last === 'number' ? `it answers GET / with ${last}` : last
 }
 
-/** Whether a server that was healthy still answers in time, with whatever status. */
-export async function stillAnswers(connect: Connect, host: string, timeoutMs: number): Promise<boolean> {
+/** Whether a previously healthy server still responds in time, with any status. */
+export async function stillResponds(connect: Connect, host: string, timeoutMs: number): Promise<boolean> {
   return typeof (await probe(connect, host, timeoutMs, true)) === 'number'
 }
 
-/** Whether a server that was healthy no longer accepts connections; a slow server still does. */
+/** Whether a previously healthy server no longer accepts connections. A slow server still does. */
 export async function isGone(connect: Connect): Promise<boolean> {
-  return (await probe(connect, 'localhost', goneMs)) === nothingListens
+  return (await probe(connect, 'localhost', goneTimeoutMs)) === nothingListens
 }

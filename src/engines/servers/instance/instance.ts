@@ -1,4 +1,4 @@
-// One run of a deployment's server, from its start to the end of its last process, and its open exchanges.
+// One run of a deployment's server, from its start to the exit of its last process, with its open exchanges.
 import { access } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { onAbort } from '../../../platform/abort.ts'
@@ -12,35 +12,35 @@ import {
 } from '../../../sandbox/sandbox.ts'
 import type { Network } from '../../../services/deployments/index.ts'
 import { ServerUnavailable, ServerUnhealthy } from './failures.ts'
-import { becomesHealthy, nothingListens, stillAnswers } from './health.ts'
+import { nothingListens, stillResponds, waitUntilHealthy } from './health.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Output } from './output.ts'
 import { createPool, type Pool } from './pool.ts'
 
 export type ExchangeKind = 'request' | 'tunnel'
 
-/** What a request needs of an instance, whether it runs here or on another machine. */
+/** What a request needs from an instance, whether it runs here or on another machine. */
 export type Upstream = {
-  /** A connection to the program. Nothing is sent by it; rejects if there is none. */
+  /** Opens a connection to the program without sending anything; rejects if that fails. */
   connect: Connect
-  /** Its connections belong to this run only: none is reused for the next one. */
+  /** Connections of this run only; the next run gets its own pool. */
   pool: Pool
-  /** Registers an exchange; `cut` aborts it. Returns a function to call when it is over, which may be called twice. */
-  begin(kind: ExchangeKind, cut: () => void): () => void
+  /** Registers an exchange that `abort` can abort. Returns a function to call at its end, which may be called twice. */
+  begin(kind: ExchangeKind, abort: () => void): () => void
 }
 
 export type Instance = Upstream & {
   readonly exchanges: number
   readonly lastUsedMs: number
-  /** What it has sent over its connections, without probes. */
+  /** Bytes that the server has sent, excluding responses to probes. */
   readonly receivedBytes: number
-  /** Whether it answers a probe in time, with whatever status. */
-  answers(timeoutMs: number): Promise<boolean>
+  /** Whether it responds to a probe in time, with any status. */
+  responds(timeoutMs: number): Promise<boolean>
   /** Restarts the idle time. */
   touch(): void
   /** Aborts exchanges that began before `beforeMs`, a value of `performance.now()`. */
-  cut(kinds: readonly ExchangeKind[], beforeMs?: number): void
-  /** How it ended, for the log; settles when its last process is gone, and never rejects. */
+  abort(kinds: readonly ExchangeKind[], beforeMs?: number): void
+  /** How it ended, for the log. Resolves when its last process has exited; never rejects. */
   ended: Promise<string>
   kill(): Promise<void>
 }
@@ -48,7 +48,7 @@ export type Instance = Upstream & {
 export type LaunchOptions = {
   sandbox: Sandbox
   workTree: string
-  /** Working directory within the tree. */
+  /** The working directory within the tree. */
   root: string
   command: string
   programs: MountedProgram[]
@@ -60,7 +60,7 @@ export type LaunchOptions = {
   signal: AbortSignal
 }
 
-/** Resolves when the server is healthy; in every other case it rejects, and nothing is left running. */
+/** Resolves once the server is healthy. Otherwise rejects, and leaves nothing running. */
 export async function launch(options: LaunchOptions): Promise<Instance> {
   const { sandbox, workTree, root, command, programs, environment, network, privateHosts, limits, output, signal } =
     options
@@ -72,14 +72,14 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
   const run = sandbox.run({
     argv: ['/bin/sh', '-c', command],
     workTree,
-    // The server runs exactly what was built, also after a restart and on another machine.
+    // Read-only, so that the server runs exactly what was built after every restart and on every machine.
     writable: false,
     cwd: root,
     programs,
     environment: {
       NODE_ENV: 'production',
       HOST: '127.0.0.1',
-      // Otherwise npm checks for updates and writes log files at each start.
+      // Otherwise npm checks for updates and writes log files on every start.
       npm_config_update_notifier: 'false',
       npm_config_logs_max: '0',
       ...environment,
@@ -90,16 +90,15 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
     onOutput: output.print,
   })
   const over = new AbortController()
-  // Whether the server was stopped by us, or exited by itself.
-  let ours = false
+  let stoppedByUs = false
   const ended = run.exited
     .then(
       (exit) => {
-        ours = exit.reason === 'killed'
-        return endOf(exit, limits)
+        stoppedByUs = exit.reason === 'killed'
+        return describeExit(exit, limits)
       },
       (error: Error) => {
-        ours = true
+        stoppedByUs = true
         return error instanceof SandboxLost ? `was lost: ${error.message}` : `could not be started: ${error.message}`
       },
     )
@@ -113,16 +112,16 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
   try {
     const reason = await Promise.race([
       ended.then((end) => `The server ${end}`),
-      healthOf(run.connect, host, limits, over.signal),
+      checkHealth(run.connect, host, limits, over.signal),
     ])
     signal.throwIfAborted()
     if (reason !== null) {
-      const Unavailable = ours ? ServerUnavailable : ServerUnhealthy
+      const Unavailable = stoppedByUs ? ServerUnavailable : ServerUnhealthy
       await run.kill()
       await ended
-      throw new Unavailable(elsewhere(reason, output.latest()))
+      throw new Unavailable(withPortHint(reason, output.latest()))
     }
-    return await instanceOf((await run.connect)!, host, run.kill, ended)
+    return await createInstance((await run.connect)!, host, run.kill, ended)
   } catch (error) {
     await run.kill()
     throw error
@@ -132,40 +131,40 @@ export async function launch(options: LaunchOptions): Promise<Instance> {
   }
 }
 
-async function healthOf(
+async function checkHealth(
   found: Promise<Connect | null>,
   host: string,
-  { startMs }: ServerLimits,
+  { startTimeoutMs }: ServerLimits,
   signal: AbortSignal,
 ): Promise<string | null> {
   const connect = await found.catch(() => null)
-  // The run ends, and its end says why.
+  // The run ends without a connection; `ended` says why.
   if (!connect) return new Promise<never>(() => {})
-  const reason = await becomesHealthy(connect, host, startMs, signal)
-  return reason && `The server was not healthy within ${startMs / 1000} s: ${reason}`
+  const reason = await waitUntilHealthy(connect, host, startTimeoutMs, signal)
+  return reason && `The server was not healthy within ${startTimeoutMs / 1000} s: ${reason}`
 }
 
 const printedPort = /(?:\bport:?\s{0,3}|(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):)(\d{2,5})\b/i
 
-/** Most programs print where they listen: a port of their own is the usual mistake. */
-export function elsewhere(reason: string, lines: string[]): string {
+/** Listening on a hard-coded port is the usual mistake, and most programs print their port. */
+export function withPortHint(reason: string, lines: string[]): string {
   const port = lines.map((line) => printedPort.exec(line)?.[1]).findLast((found) => found !== undefined)
   if (port === undefined || port === String(DEFAULT_PORT) || !reason.endsWith(nothingListens)) return reason
   return `${reason}, it names port ${port} instead: it has to take that of PORT`
 }
 
-function endOf({ code, signal, reason }: Exit, { memoryMb, diskMb }: ServerLimits): string {
+function describeExit({ code, signal, reason }: Exit, { memoryMb, diskMb }: ServerLimits): string {
   if (reason === 'memory') return `needed more than ${memoryMb} MB of memory`
   if (reason === 'disk') return `wrote more than ${diskMb} MB`
   if (reason === 'killed') return 'was stopped'
   return signal ? `was ended by ${signal}` : `exited with ${code}`
 }
 
-function instanceOf(reach: Connect, host: string, stop: () => Promise<void>, ended: Promise<string>): Instance {
+function createInstance(connectTo: Connect, host: string, stop: () => Promise<void>, ended: Promise<string>): Instance {
   const sockets = new Set<Socket>()
   let closedBytes = 0
   const connect: Connect = async (options) => {
-    const socket = await reach(options)
+    const socket = await connectTo(options)
     sockets.add(socket)
     socket.once('close', () => {
       sockets.delete(socket)
@@ -174,14 +173,14 @@ function instanceOf(reach: Connect, host: string, stop: () => Promise<void>, end
     return socket
   }
   const pool = createPool(connect)
-  const exchanges = new Set<{ kind: ExchangeKind; sinceMs: number; cut(): void }>()
+  const exchanges = new Set<{ kind: ExchangeKind; sinceMs: number; abort(): void }>()
   let lastUsedMs = performance.now()
   void ended.then(() => pool.close())
   return {
     connect,
     pool,
     ended,
-    answers: (timeoutMs) => stillAnswers(reach, host, timeoutMs),
+    responds: (timeoutMs) => stillResponds(connectTo, host, timeoutMs),
     get receivedBytes() {
       return [...sockets].reduce((sum, { bytesRead }) => sum + bytesRead, closedBytes)
     },
@@ -194,16 +193,16 @@ function instanceOf(reach: Connect, host: string, stop: () => Promise<void>, end
     touch() {
       lastUsedMs = performance.now()
     },
-    begin(kind, cut) {
+    begin(kind, abort) {
       lastUsedMs = performance.now()
-      const exchange = { kind, sinceMs: lastUsedMs, cut }
+      const exchange = { kind, sinceMs: lastUsedMs, abort }
       exchanges.add(exchange)
       return () => {
         if (exchanges.delete(exchange)) lastUsedMs = performance.now()
       }
     },
-    cut(kinds, beforeMs = Number.POSITIVE_INFINITY) {
-      for (const { kind, sinceMs, cut } of [...exchanges]) if (kinds.includes(kind) && sinceMs <= beforeMs) cut()
+    abort(kinds, beforeMs = Number.POSITIVE_INFINITY) {
+      for (const { kind, sinceMs, abort } of [...exchanges]) if (kinds.includes(kind) && sinceMs <= beforeMs) abort()
     },
     async kill() {
       // A server that shuts down gracefully would wait for idle connections to close.

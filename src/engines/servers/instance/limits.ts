@@ -1,40 +1,40 @@
-// Resource limits and timeouts for the server of one deployment.
+// Resource limits and timeouts for servers.
 
 export type ServerLimits = {
   memoryMb: number
-  /** Threads count too. */
+  /** Includes threads. */
   processes: number
   cpus?: number
   diskMb: number
-  /** From the start of the process to its first answer. */
-  startMs: number
-  /** How long a server must keep running after its first answer to be proved. */
+  /** From the start of the process to its first response. */
+  startTimeoutMs: number
+  /** How long a server must keep running after its first response to prove that it works. */
   settleMs: number
-  /** How long a request waits for a server that does not run yet, its backoff included. */
-  waitMs: number
-  /** Requests that wait at once for one server. */
-  waiting: number
-  /** An exchange is ended when neither side sends anything for this long. */
+  /** How long a request waits for a server to start, including its backoff. */
+  waitTimeoutMs: number
+  /** How many requests may wait for one server. */
+  maxWaiting: number
+  /** An exchange ends if neither side sends anything for this long. */
   stallMs: number
-  /** How long a replaced server has to finish its requests; WebSockets are closed then. */
+  /** How long a replaced server may take to finish its requests. Then its WebSockets are closed too. */
   drainMs: number
-  /** How long requests have to finish when the runner itself stops. */
+  /** How long requests may take to finish when the runner shuts down. */
   closeMs: number
   /** A server that is not in production is stopped after this long without a request. */
   idleMs: number
-  /** How many servers that are not in production may run at once; the longest idle one is stopped for a new one. */
-  onDemand: number
+  /** How many servers outside production may run at once. A new one replaces the one that has been idle longest. */
+  maxOnDemand: number
   /**
-   * How a server that is up is watched: asked again so long after each answer, and given up after so many probes in a row
-   * without an answer in time. Edges choose another instance, where there is one, after the first of them. A page that was
-   * fast enough for the health check is fast enough here, and a processor that is busy for 20 s ends nothing.
+   * Probes of running servers: one `everyMs` after each response, and a restart after `failures` in a row. After the
+   * first failure, edges prefer other instances. The timeout is that of the health check, and a CPU that is busy for 20 s
+   * restarts nothing.
    */
   liveness: { everyMs: number; answerMs: number; failures: number }
-  /** After a server has run for this long, its next crash counts as its first again. */
-  soundMs: number
+  /** After a server has run for this long, its next crash counts as the first one. */
+  stableMs: number
   /**
-   * From a crash to the next start. The first delay is short, because a first crash is usually temporary and visitors
-   * wait. A server that keeps crashing needs a fix by its owner, and each start costs seconds of a core.
+   * The delays between a crash and the next start. The first is short, because a first crash is usually temporary and
+   * visitors wait. A server that keeps crashing needs a fix by its owner, and each start costs seconds of CPU time.
    */
   restartDelaysMs: readonly number[]
   log: LogLimits
@@ -46,17 +46,17 @@ export const defaultLimits: ServerLimits = {
   memoryMb: 512,
   processes: 256,
   diskMb: 4096,
-  startMs: 60_000,
+  startTimeoutMs: 60_000,
   settleMs: 500,
-  waitMs: 60_000,
-  waiting: 1000,
+  waitTimeoutMs: 60_000,
+  maxWaiting: 1000,
   stallMs: 60_000,
   drainMs: 30_000,
   closeMs: 10_000,
   idleMs: 15 * 60_000,
-  onDemand: 20,
+  maxOnDemand: 20,
   liveness: { everyMs: 3_000, answerMs: 10_000, failures: 2 },
-  soundMs: 60_000,
+  stableMs: 60_000,
   restartDelaysMs: [500, 1_000, 2_000, 5_000, 10_000, 30_000],
   log: { bytesPerMinute: 1 << 20, bytes: 10 << 20 },
 }

@@ -1,38 +1,38 @@
-// Writes a server's output to the deployment's log: by lines, with secrets masked, in batches, rate-limited.
+// Writes a server's output to the deployment's log: in batches of lines, rate-limited, with secrets masked.
 import { StringDecoder } from 'node:string_decoder'
 import { consumeLines, createLineCleaner, maxLineLength } from '../../../platform/observe/log-lines.ts'
 import type { NewLogLine } from '../../../services/deployments/index.ts'
 import type { LogLimits } from './limits.ts'
 
 export type Output = {
-  /** Values in `secrets` are masked from here on. */
+  /** From now on, masks the values in `secrets`. */
   beginRun(secrets: string[]): void
   system(text: string): void
   print(stream: 'stdout' | 'stderr', chunk: Buffer): void
-  /** Writes the unterminated lines of a run. */
+  /** Writes the last line of a run if it is unterminated. */
   endRun(): void
   /** The latest lines that the run printed. */
   latest(): string[]
-  /** Writes what is queued; gives up after a timeout. */
+  /** Writes all queued lines; gives up after a timeout. */
   flush(): Promise<void>
 }
 
 export type LogWriter = {
   write(lines: NewLogLine[]): Promise<void>
-  /** Removes the oldest lines of step `run` until `keepBytes` remain; without it the log is cut at the limit. */
+  /** Removes the oldest lines of step `run` until `keepBytes` remain. Without `trim`, the log is cut at the limit. */
   trim?(keepBytes: number): Promise<void>
 }
 
 const step = 'run'
 const lineFeed = 0x0a
 const flushMs = 200
-// Delay after a failed write; output is queued meanwhile, up to the bound below.
+// Delay after a failed write. Meanwhile up to `maxQueuedBytes` of output are queued.
 const retryMs = 2_000
 const flushTimeoutMs = 2_000
-const maxWaitingBytes = 2 << 20
+const maxQueuedBytes = 2 << 20
 const batchLines = 2_000
 const latestLines = 10
-// Each line is a row of the database, even an empty one.
+// Even an empty line is a database row.
 const minLineBytes = 100
 const minuteMs = 60_000
 
@@ -40,22 +40,22 @@ const costOf = (text: string) => Math.max(minLineBytes, Math.min(text.length, ma
 
 export function createOutput(writer: LogWriter, limits: LogLimits): Output {
   let clean = createLineCleaner([])
-  const waiting: NewLogLine[] = []
-  let waitingBytes = 0
+  const queue: NewLogLine[] = []
+  let queuedBytes = 0
   let totalBytes = 0
   let untrimmedBytes = 0
   let minute = { startMs: 0, bytes: 0, dropped: 0 }
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> | null = null
   let decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
-  const open = { stdout: '', stderr: '' }
+  const partial = { stdout: '', stderr: '' }
   let latest: string[] = []
 
   const cleanLine = (text: string) => clean(text.replace(/\r$/, ''))
 
   function push(stream: NewLogLine['stream'], text: string): void {
-    waiting.push({ stream, step, text, at: new Date() })
-    waitingBytes += costOf(text)
+    queue.push({ stream, step, text, at: new Date() })
+    queuedBytes += costOf(text)
     totalBytes += text.length
     untrimmedBytes += text.length
     timer ??= setTimeout(write, flushMs)
@@ -65,14 +65,14 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     push('system', clean(text))
   }
 
-  /** Whether another line of the server is within the limits; a note marks `count` dropped lines. */
+  /** Whether another line is within the limits. If not, counts `count` lines as dropped. */
   function admits(bytes: number, count = 1): boolean {
     if (Date.now() - minute.startMs >= minuteMs) {
       if (minute.dropped > 0) system(`${minute.dropped} lines of output were dropped.`)
       minute = { startMs: Date.now(), bytes: 0, dropped: 0 }
     }
     if (!writer.trim && totalBytes > limits.bytes) return false
-    if (minute.dropped === 0 && minute.bytes + bytes <= limits.bytesPerMinute && waitingBytes <= maxWaitingBytes) {
+    if (minute.dropped === 0 && minute.bytes + bytes <= limits.bytesPerMinute && queuedBytes <= maxQueuedBytes) {
       minute.bytes += bytes
       return true
     }
@@ -81,19 +81,19 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     return false
   }
 
-  /** False: it was dropped. */
-  function line(stream: 'stdout' | 'stderr', text: string): boolean {
+  /** Returns false if the line was dropped. */
+  function addLine(stream: 'stdout' | 'stderr', text: string): boolean {
     latest.push(text)
     if (latest.length > latestLines) latest.shift()
     if (!admits(costOf(text))) return false
     push(stream, cleanLine(text))
-    const cutNow = !writer.trim && totalBytes > limits.bytes
-    if (cutNow) system(`The output is longer than ${Math.round(limits.bytes / (1 << 20))} MB; the rest is cut.`)
+    const isFull = !writer.trim && totalBytes > limits.bytes
+    if (isFull) system(`The output is longer than ${Math.round(limits.bytes / (1 << 20))} MB; the rest is cut.`)
     return true
   }
 
-  /** Drops whole lines in one step, of which only the end is looked for. */
-  function drop(text: string): void {
+  /** Drops many lines at once without splitting all of them. */
+  function dropLines(text: string): void {
     let count = 0
     for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) === lineFeed) count++
     let start = text.length - 1
@@ -103,27 +103,27 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     admits(Number.POSITIVE_INFINITY, count)
   }
 
-  // One write at a time keeps the lines in order; a failed one is retried with the lines that came meanwhile.
+  // One write at a time keeps the lines in order. A failed one is retried together with newer lines.
   function write(): Promise<void> {
     timer = undefined
-    writing ??= writeWaiting().finally(() => {
+    writing ??= writeQueue().finally(() => {
       writing = null
     })
     return writing
   }
 
-  async function writeWaiting(): Promise<void> {
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, batchLines)
+  async function writeQueue(): Promise<void> {
+    while (queue.length > 0) {
+      const batch = queue.splice(0, batchLines)
       try {
         await writer.write(batch)
       } catch {
-        waiting.unshift(...batch)
+        queue.unshift(...batch)
         timer ??= setTimeout(write, retryMs).unref()
         return
       }
-      for (const { text } of batch) waitingBytes -= costOf(text)
-      // In steps of a tenth, so that a log at its limit is not trimmed for every line.
+      for (const { text } of batch) queuedBytes -= costOf(text)
+      // Trims in steps of a tenth of the limit instead of after every line.
       if (writer.trim && totalBytes > limits.bytes && untrimmedBytes > limits.bytes / 10) {
         untrimmedBytes = 0
         await writer.trim(limits.bytes).catch(() => {})
@@ -138,24 +138,24 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     },
     system,
     print(stream, chunk) {
-      const text = open[stream] + decoders[stream].write(chunk)
-      open[stream] = consumeLines(text, (text) => line(stream, text), drop).slice(-maxLineLength * 2)
+      const text = partial[stream] + decoders[stream].write(chunk)
+      partial[stream] = takeLines(text, (text) => addLine(stream, text), dropLines).slice(-maxLineLength * 2)
     },
     endRun() {
       for (const stream of ['stdout', 'stderr'] as const) {
-        const rest = open[stream] + decoders[stream].end()
-        open[stream] = ''
-        if (rest !== '') line(stream, rest)
+        const rest = partial[stream] + decoders[stream].end()
+        partial[stream] = ''
+        if (rest !== '') addLine(stream, rest)
       }
       decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
     },
     latest: () => latest.map(cleanLine),
     async flush() {
-      const late = Promise.withResolvers<void>()
-      const giveUp = setTimeout(late.resolve, flushTimeoutMs)
-      await Promise.race([late.promise, (writing ?? Promise.resolve()).then(write)])
-      clearTimeout(giveUp)
-      // No further retry: lines that cannot be written now are lost.
+      const timeout = Promise.withResolvers<void>()
+      const deadline = setTimeout(timeout.resolve, flushTimeoutMs)
+      await Promise.race([timeout.promise, (writing ?? Promise.resolve()).then(write)])
+      clearTimeout(deadline)
+      // No more retries: lines that can't be written now are lost.
       clearTimeout(timer)
       timer = undefined
     },

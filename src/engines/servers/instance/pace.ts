@@ -1,10 +1,10 @@
-// Reads from a server or a visitor no faster than a share of each turn of the event loop, and than the other side takes it.
+// Limits reads from a server or a visitor to a share of the event loop and to the speed of the other side.
 import type { Duplex } from 'node:stream'
 import { Budget } from '../../../platform/http/budget.ts'
 
-// Octets of tiny chunks or frames that take as long as one callback of a parser.
+// This many bytes in tiny chunks or frames cost as much as one callback of a parser.
 const stepBytes = 512
-// Each read is also written to the other side. A read of TLS may be a record of a single octet.
+// Each read also causes a write to the other side, and a TLS read may be a single byte.
 const readSteps = 8
 
 export class Pace {
@@ -17,24 +17,24 @@ export class Pace {
     this.#socket = socket
   }
 
-  /** Whether the other side is slow. */
+  /** Whether it waits for the other side. */
   get isPaused(): boolean {
     return this.#isPaused
   }
 
-  /** Until the other side has taken what it has. */
+  /** Stops reading until the other side has drained. */
   pause(): void {
     this.#isPaused = true
     this.#socket.pause()
   }
 
-  /** A fast side drains within the same turn, so that alone doesn't go on with a read that has to wait for the next one. */
+  /** Doesn't resume if the turn's share is spent: a fast peer drains within the same turn. */
   resume(): void {
     this.#isPaused = false
     if (!this.#isSpent) this.#socket.resume()
   }
 
-  /** After each read. A peer may fill every read with tiny pieces, and the system has the next read ready. */
+  /** Called after each read, because a peer may fill every read with tiny pieces, with the next read already waiting. */
   spend(bytes: number): void {
     this.#budget.spend(readSteps + bytes / stepBytes)
     if (this.#isSpent || !this.#budget.isSpent) return

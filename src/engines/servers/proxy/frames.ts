@@ -1,30 +1,30 @@
-// Follows the frames that a WebSocket's server sends, so that the proxy can close the WebSocket between two of them.
+// Tracks the frames that a WebSocket server sends, so that the proxy can insert a close frame between two of them.
 
 const closeOpcode = 8
 const goingAway = 1001
 
-/** A close frame from a server: not masked, with only a status. */
+/** An unmasked close frame with only a status. */
 export const goingAwayFrame = Buffer.from([0x80 | closeOpcode, 2, goingAway >> 8, goingAway & 0xff])
 
 export type Frames = {
-  /** Takes the next octets, however they are cut. */
+  /** Processes the next bytes, however they are split. */
   pass(octets: Buffer): void
   /** Whether a frame can be inserted here: no frame is incomplete, and the server hasn't closed the WebSocket. */
   readonly isBetween: boolean
 }
 
-// What the next octet of a frame is: its first one, its second one, or part of a long length.
+// Positions within a frame's header.
 const first = 0
 const second = 1
 
-/** A server may send endless frames of two octets, so this makes no calls in its loop: with them, it took twice as long. */
+/** Servers may send endless two-byte frames, so the loop makes no calls, which doubled its time. */
 export function followFrames(): Frames {
-  // Above `second`, how many octets of the length are missing, and one more.
+  // `first`, `second`, or `second` plus the number of missing length bytes.
   let place = first
   let payload = 0
-  // A server doesn't mask its frames; if one does, 4 more octets follow the length.
+  // Servers shouldn't mask frames, but if one does, 4 more bytes follow the length.
   let maskBytes = 0
-  // The octets of the frame after its header.
+  // How many bytes of the current frame are missing after its header.
   let leftBytes = 0
   let closed = false
 
@@ -32,7 +32,7 @@ export function followFrames(): Frames {
     pass(octets) {
       const end = octets.length
       let at = leftBytes
-      // V8 keeps local variables in registers.
+      // A local variable, which V8 keeps in a register.
       let next = place
       while (at < end) {
         const octet = octets[at++]!

@@ -1,10 +1,10 @@
 // Proxies one request to a server and streams its response back.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AnswerHead } from '../instance/answer-head.ts'
 import { type Connection, Stalled } from '../instance/connection.ts'
-import { NotReached, sendFailure } from '../instance/failures.ts'
+import { InstanceUnreachable, sendFailure } from '../instance/failures.ts'
 import type { Upstream } from '../instance/instance.ts'
-import { endWith, writePart } from '../instance/parts.ts'
+import { endWithPart, writePart } from '../instance/parts.ts'
+import type { ResponseHead } from '../instance/response-head.ts'
 import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
 import { bodyLengthOf, sendBody } from './request-body.ts'
 
@@ -14,15 +14,15 @@ export type ForwardOptions = {
   stallMs: number
   isRunning(instance: Upstream): boolean
   checkForCrash(instance: Upstream): void
-  /** Nothing of the request was sent: queues it again, or returns false. */
-  again(error: Error): boolean
+  /** Called if no part of the request was sent. Queues it again, or returns false. */
+  retry(error: Error): boolean
 }
 
 export function forward(
   request: IncomingMessage,
   response: ServerResponse,
   instance: Upstream,
-  { stallMs, isRunning, checkForCrash, again }: ForwardOptions,
+  { stallMs, isRunning, checkForCrash, retry }: ForwardOptions,
 ): void {
   // The visitor disconnected while the server was starting.
   if (response.destroyed || response.closed) return
@@ -31,72 +31,76 @@ export function forward(
   const body = length !== 0
   const head = requestHead(method, headersForServer(request))
   if (head === null) return void sendFailure(response, 502)
-  // A server may close an idle connection just when it is reused. A safe request is then repeated on a new connection.
+  // A server may close an idle connection just as it is reused. Safe requests are then repeated on a new one.
   const repeatable = !body && safeMethods.has(method)
   let connection: Connection | null = null
   let stopBody: (() => void) | null = null
-  let left = false
+  let closed = false
 
   const done = instance.begin('request', () => {
     connection?.destroy()
     response.destroy()
   })
-  const leave = () => {
-    left = true
+  const onClose = () => {
+    closed = true
     connection?.destroy()
     stopBody?.()
     done()
   }
-  response.once('close', leave)
+  response.once('close', onClose)
   attempt(false)
 
   function attempt(repeated: boolean): void {
-    const idle = repeated ? null : instance.pool.take(repeatable)
+    const idle = repeated ? null : instance.pool.acquire(repeatable)
     if (idle) return void exchange(idle)
-    instance.pool.open().then(exchange, (error: NodeJS.ErrnoException) => refused(error, repeated))
+    instance.pool.open().then(exchange, (error: NodeJS.ErrnoException) => onConnectError(error, repeated))
   }
 
-  function exchange(taken: Connection): void {
-    if (left) return void taken.destroy()
-    connection = taken
-    taken.send(head!, { head: answer, part, failed: (error) => broken(error, taken) }, { method, body, stallMs })
-    if (body) stopBody = sendBody(request, taken, length, () => broken(new Error('the body is too short'), taken))
+  function exchange(opened: Connection): void {
+    if (closed) return void opened.destroy()
+    connection = opened
+    opened.send(
+      head!,
+      { head: onHead, part: onPart, failed: (error) => onError(error, opened) },
+      { method, body, stallMs },
+    )
+    if (body) stopBody = sendBody(request, opened, length, () => onError(new Error('the body is too short'), opened))
   }
 
-  /** Nothing of the request was sent. */
-  function refused(error: NodeJS.ErrnoException, repeated: boolean): void {
-    if (left) return
-    const isAway = error instanceof NotReached
-    if (!isAway) checkForCrash(instance)
-    // The server crashed and its end is not known yet.
+  /** No part of the request was sent. */
+  function onConnectError(error: NodeJS.ErrnoException, repeated: boolean): void {
+    if (closed) return
+    const isUnreachable = error instanceof InstanceUnreachable
+    if (!isUnreachable) checkForCrash(instance)
+    // The server has crashed, but its exit hasn't been reported yet.
     const isGone = !repeated && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT')
-    if ((isAway || isGone) && again(error)) {
-      response.off('close', leave)
+    if ((isUnreachable || isGone) && retry(error)) {
+      response.off('close', onClose)
       return void done()
     }
-    sendFailure(response, isAway ? error.status : 502)
+    sendFailure(response, isUnreachable ? error.status : 502)
   }
 
-  function broken(error: Error, taken: Connection): void {
+  function onError(error: Error, opened: Connection): void {
     connection = null
     stopBody?.()
-    taken.destroy()
-    // Its machine is gone: another one may answer what changes nothing.
-    if (error instanceof NotReached && repeatable && !taken.answering && again(error)) {
-      response.off('close', leave)
+    opened.destroy()
+    // Its machine is lost. Another instance may serve safe requests.
+    if (error instanceof InstanceUnreachable && repeatable && !opened.hasResponse && retry(error)) {
+      response.off('close', onClose)
       return void done()
     }
     const stalled = error instanceof Stalled
-    const stale = repeatable && taken.reused && !taken.answering && !stalled
+    const stale = repeatable && opened.reused && !opened.hasResponse && !stalled
     if (!stalled && !stale) checkForCrash(instance)
-    // Not repeated after a crash: the request may have caused it.
+    // Not repeated after a crash, which the request may have caused.
     if (stale && isRunning(instance)) return void attempt(true)
     sendFailure(response, stalled ? 504 : 502)
   }
 
-  function answer({ status, headers, connection }: AnswerHead, alone: boolean): void {
+  function onHead({ status, headers, connection }: ResponseHead, alone: boolean): void {
     response.writeHead(status, headersForVisitor(headers, connection, status))
-    // The first event of an event stream may come much later; otherwise headers and body go out in one packet.
+    // The first event of a stream may come much later, so the head must not wait for it.
     if (alone) setImmediate(flush)
   }
 
@@ -104,8 +108,8 @@ export function forward(
     if (connection && !response.destroyed) response.flushHeaders()
   }
 
-  /** The server waits as long as the visitor takes anything at all. */
-  function awaitVisitor({ pace, socket: server }: Connection): void {
+  /** Pauses the server until the visitor has taken the pending data. */
+  function waitForVisitor({ pace, socket: server }: Connection): void {
     pace.pause()
     server.setTimeout(0)
     response.setTimeout(stallMs)
@@ -117,19 +121,19 @@ export function forward(
     })
   }
 
-  function part(part: Buffer | null, last: boolean): void {
-    // Its `close` is about to come.
+  function onPart(part: Buffer | null, last: boolean): void {
+    // The response's `close` event is about to follow.
     if (response.destroyed || response.closed) return void connection?.destroy()
     if (!last) {
-      if (!writePart(response, part!) && connection && !connection.pace.isPaused) awaitVisitor(connection)
+      if (!writePart(response, part!) && connection && !connection.pace.isPaused) waitForVisitor(connection)
       return
     }
     connection = null
     if (body && !request.readableEnded) {
-      // Answered before the whole request body was read: the rest is discarded.
+      // The server responded before reading the whole body, so the rest is discarded.
       stopBody?.()
       request.resume()
     }
-    endWith(response, part)
+    endWithPart(response, part)
   }
 }

@@ -1,9 +1,9 @@
-// Sends the body of a visitor's request to a server, as fast as the server takes it.
+// Sends the body of a visitor's request to a server, with backpressure.
 import type { IncomingMessage } from 'node:http'
 import { Coalescer } from '../../../platform/http/budget.ts'
 import type { Connection } from '../instance/connection.ts'
 
-/** The body's length; null if it is not known before its end. */
+/** The body's length; null if it is chunked. */
 export function bodyLengthOf({ headers }: IncomingMessage): number | null {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null
 }
@@ -12,8 +12,8 @@ const chunkEnd = Buffer.from('\r\n')
 const lastChunk = '0\r\n\r\n'
 
 /**
- * Returns a function that ends it, after which the rest of the body is the caller's. `onShort` is called if the body
- * ends before its length: the server would take the next request for the rest of it.
+ * Returns a function that stops sending and leaves the rest of the body to the caller. Calls `onShort` if the body is
+ * shorter than its length: the server would read the next request as the rest of it.
  */
 export function sendBody(
   request: IncomingMessage,
@@ -22,44 +22,44 @@ export function sendBody(
   onShort: () => void,
 ): () => void {
   const { socket } = connection
-  let left = length ?? 0
-  // A visitor chooses how small its chunks are; the server gets one for all that came together.
-  const small = new Coalescer((pieces, bytes) => {
+  let remaining = length ?? 0
+  // Visitors choose how small their chunks are. The server gets one chunk for all that arrived together.
+  const gatherer = new Gatherer((pieces, bytes) => {
     const parts = length === null ? [Buffer.from(`${bytes.toString(16)}\r\n`), ...pieces, chunkEnd] : pieces
     if (!connection.write(parts.length === 1 ? parts[0]! : Buffer.concat(parts))) request.pause()
   })
-  const drained = () => request.resume()
+  const onDrain = () => request.resume()
   const stop = () => {
-    small.drop()
-    request.off('data', take).off('end', end)
-    socket.off('drain', drained)
+    gatherer.drop()
+    request.off('data', onData).off('end', onEnd)
+    socket.off('drain', onDrain)
   }
 
-  function take(part: Buffer): void {
-    if (length === null) return void small.add(part)
-    // More than was announced would be another request.
-    const allowed = part.length > left ? part.subarray(0, left) : part
-    left -= allowed.length
-    small.add(allowed)
-    if (left > 0) return
-    small.flush()
-    connection.sent()
+  function onData(part: Buffer): void {
+    if (length === null) return void gatherer.take(part)
+    // Anything beyond the announced length would be another request.
+    const allowed = part.length > remaining ? part.subarray(0, remaining) : part
+    remaining -= allowed.length
+    gatherer.take(allowed)
+    if (remaining > 0) return
+    gatherer.flush()
+    connection.endBody()
   }
 
-  function end(): void {
-    if (left > 0) {
+  function onEnd(): void {
+    if (remaining > 0) {
       stop()
       return void onShort()
     }
-    small.flush()
+    gatherer.flush()
     stop()
     if (length === null) {
       connection.write(lastChunk)
-      connection.sent()
+      connection.endBody()
     }
   }
 
-  socket.on('drain', drained)
-  request.on('data', take).on('end', end)
+  socket.on('drain', onDrain)
+  request.on('data', onData).on('end', onEnd)
   return stop
 }

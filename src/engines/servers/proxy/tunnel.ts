@@ -1,33 +1,30 @@
-// Proxies an upgrade request to a server; after its 101 the bytes of both sides are passed on unchanged.
+// Proxies an upgrade request to a server and, after its 101, the bytes of both sides.
 import type { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { AnswerHead } from '../instance/answer-head.ts'
 import { type Connection, Stalled } from '../instance/connection.ts'
-import { type FailureStatus, NotReached, sendFailureTo } from '../instance/failures.ts'
+import { type FailureStatus, InstanceUnreachable, sendFailureToSocket } from '../instance/failures.ts'
 import type { Upstream } from '../instance/instance.ts'
 import { Pace } from '../instance/pace.ts'
 import { writePart } from '../instance/parts.ts'
+import type { ResponseHead } from '../instance/response-head.ts'
 import { type Frames, followFrames, goingAwayFrame } from './frames.ts'
 import { headersForServer, headersForVisitor, requestHead } from './headers.ts'
 
-// TCP keep-alive finds visitors whose network is gone.
+// TCP keep-alive detects visitors whose network is gone.
 const keepAliveMs = 60_000
-/**
- * `answered` is called with the status of the answer. `closeMs`: how long a visitor or a server has to take the end of a
- * WebSocket.
- */
+/** `answered` receives the status of the response. `closeMs` is how long either side may take to close a WebSocket. */
 export type TunnelOptions = {
   stallMs: number
   closeMs?: number
-  again(error: Error): boolean
+  retry(error: Error): boolean
   answered?(status: number): void
 }
 
 export function tunnel(
   { request, socket, head: first }: { request: IncomingMessage; socket: Duplex; head: Buffer },
   instance: Upstream,
-  { stallMs, closeMs = 2_000, again, answered: tell = () => {} }: TunnelOptions,
+  { stallMs, closeMs = 2_000, retry, answered: onResponse = () => {} }: TunnelOptions,
 ): void {
   if (socket.destroyed) return
   const head = requestHead(request.method!, headersForServer(request, 'upgrade'))
@@ -43,48 +40,48 @@ export function tunnel(
     else socket.destroy()
     connection?.destroy()
   })
-  const leave = () => {
-    // What was sent before the close is still delivered.
+  const onClose = () => {
+    // Data sent before the close is still delivered.
     if (answered && connection) endWithin(connection.socket, closeMs)
     else connection?.destroy()
     done()
   }
-  socket.once('close', leave)
+  socket.once('close', onClose)
   socket.on('error', () => socket.destroy())
-  instance.pool.open().then(exchange, refused)
+  instance.pool.open().then(exchange, onConnectError)
 
   function exchange(opened: Connection): void {
     if (socket.destroyed) return void opened.destroy()
     connection = opened
-    opened.send(head!, { head: answer, part, failed }, { method: request.method!, stallMs, upgrade: true })
+    opened.send(head!, { head: onHead, part: onPart, failed }, { method: request.method!, stallMs, upgrade: true })
   }
 
   function fail(status: FailureStatus): void {
-    tell(status)
-    sendFailureTo(socket, status)
+    onResponse(status)
+    sendFailureToSocket(socket, status)
   }
 
-  /** Nothing of the request was sent. */
-  function refused(error: Error): void {
+  /** No part of the request was sent. */
+  function onConnectError(error: Error): void {
     if (socket.destroyed) return
-    const isAway = error instanceof NotReached
-    if (isAway && again(error)) {
-      socket.off('close', leave)
+    const isUnreachable = error instanceof InstanceUnreachable
+    if (isUnreachable && retry(error)) {
+      socket.off('close', onClose)
       return void done()
     }
-    fail(isAway ? error.status : 502)
+    fail(isUnreachable ? error.status : 502)
   }
 
-  function answer(answer: AnswerHead): void {
+  function onHead(answer: ResponseHead): void {
     answered = true
-    tell(answer.status)
-    if (answer.status === 101) return void join(answer)
-    // The server answers with plain HTTP, for example to refuse the visitor.
+    onResponse(answer.status)
+    if (answer.status === 101) return void pipe(answer)
+    // The server responds with plain HTTP, for example to refuse the visitor.
     const headers = headersForVisitor(answer.headers, answer.connection, answer.status)
     socket.write(headOf(answer, [...headers, 'connection', 'close']), 'latin1')
   }
 
-  function join(answer: AnswerHead): void {
+  function pipe(answer: ResponseHead): void {
     const server = connection!.socket
     for (const one of [socket, server]) {
       if (!(one instanceof Socket)) continue
@@ -102,12 +99,12 @@ export function tunnel(
       }
       pace.spend(octets.length)
     })
-    // It may have ended while the server took its time.
+    // The visitor may have ended their side while the server was responding.
     if (socket.readableEnded) server.end()
     else socket.on('end', () => server.end())
   }
 
-  function part(part: Buffer | null, last: boolean): void {
+  function onPart(part: Buffer | null, last: boolean): void {
     if (closing) return
     if (part) frames?.pass(part)
     if (part && !socket.destroyed && !writePart(socket, part) && !last) {
@@ -125,15 +122,15 @@ export function tunnel(
     fail(error instanceof Stalled ? 504 : 502)
   }
 
-  /** After what was written. A WebSocket whose server has not closed it is told that the server goes away. */
+  /** Closes after pending writes. Sends a close frame (going away) if the server didn't. */
   function close(): void {
     if (closing) return
     closing = true
     if (!frames?.isBetween || socket.readableEnded) {
-      // A server that refuses the upgrade may send a page, which a visitor reads as slowly as any other.
+      // A server that refuses the upgrade may send a page, which the visitor may read slowly.
       return void endWithin(socket, frames ? closeMs : stallMs)
     }
-    // Destroyed with octets of the visitor unread, the socket would be reset, and the frame lost with it.
+    // Destroying the socket with unread data would reset it and lose the frame.
     socket.end(goingAwayFrame)
     pace.resume()
     destroyAfter(socket, closeMs)
@@ -141,7 +138,7 @@ export function tunnel(
   }
 }
 
-/** After what was written, if it is taken in time: who reads nothing would hold the connection and all that is queued. */
+/** Flushes pending writes within `maxMs`: a peer that reads nothing would hold the connection and its queue forever. */
 function endWithin(socket: Duplex, maxMs: number): void {
   destroyAfter(socket, maxMs)
   if (socket instanceof Socket) socket.destroySoon()
@@ -154,7 +151,7 @@ function destroyAfter(socket: Duplex, ms: number): void {
   socket.once('close', () => clearTimeout(late))
 }
 
-function headOf({ status, reason }: AnswerHead, headers: readonly string[]): string {
+function headOf({ status, reason }: ResponseHead, headers: readonly string[]): string {
   let head = `HTTP/1.1 ${status} ${reason}\r\n`
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`
   return `${head}\r\n`

@@ -1,25 +1,25 @@
-// When a server that has failed may start again: later each time, until a run was sound for long enough.
+// Delays the restarts of a failing server, longer each time, until it has run long enough.
 import type { ServerLimits } from '../instance/limits.ts'
 
 export type BackOff = {
-  /** Counts a failure, of a run that was up for so long; returns how long the next start has to wait. */
+  /** Counts a failure after `upMs` of uptime. Returns the delay before the next start. */
   failed(upMs?: number): number
-  /** How long the next start still has to wait. */
+  /** The remaining delay before the next start. */
   readonly waitMs: number
-  /** The failures were long ago. */
+  /** Whether the failures were so long ago that they no longer matter. */
   readonly isOver: boolean
 }
 
 export function createBackOff({
-  restartDelaysMs: table,
-  soundMs,
-}: Pick<ServerLimits, 'restartDelaysMs' | 'soundMs'>): BackOff {
+  restartDelaysMs: delaysMs,
+  stableMs,
+}: Pick<ServerLimits, 'restartDelaysMs' | 'stableMs'>): BackOff {
   let failures = 0
   let notBeforeMs = 0
   return {
     failed(upMs) {
-      if (upMs !== undefined && upMs >= soundMs) failures = 0
-      const delayMs = table[Math.min(failures++, table.length - 1)]!
+      if (upMs !== undefined && upMs >= stableMs) failures = 0
+      const delayMs = delaysMs[Math.min(failures++, delaysMs.length - 1)]!
       notBeforeMs = performance.now() + delayMs
       return delayMs
     },
@@ -27,7 +27,7 @@ export function createBackOff({
       return notBeforeMs - performance.now()
     },
     get isOver() {
-      return performance.now() > notBeforeMs + soundMs
+      return performance.now() > notBeforeMs + stableMs
     },
   }
 }

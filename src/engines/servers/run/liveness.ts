@@ -1,33 +1,33 @@
-// Watches a server that is up: one that no longer answers leaves the choice of the edges, and is then given up.
+// Watches a running server: if it stops responding, edges avoid it, and then it is restarted.
 import type { Instance } from '../instance/instance.ts'
 import type { ServerLimits } from '../instance/limits.ts'
 
-/** Of a server: null, it answers again; short, it has not answered one probe, and may be busy; else it is given up. */
-export type Silence = null | 'short' | { reason: string }
+/** null: it responds again; `short`: it failed one probe and may just be busy; a reason: it has to be restarted. */
+export type LivenessChange = null | 'short' | { reason: string }
 
 /**
- * One probe at a time, and none while the server sends something of its own accord: a program that works on one request
- * after the other cannot answer a probe as well. Any answer counts, also an error of the server. Ends with the server, or
- * when it is given up.
+ * Probes one at a time, and not while the server sends other data: a program that handles one request after the other
+ * can't respond to a probe at the same time. Any response counts, even an error.
  */
 export function watchLiveness(
-  instance: Pick<Instance, 'answers' | 'receivedBytes' | 'ended'>,
-  { everyMs, answerMs, failures: most }: ServerLimits['liveness'],
-  tell: (silence: Silence) => void,
+  instance: Pick<Instance, 'responds' | 'receivedBytes' | 'ended'>,
+  { everyMs, answerMs, failures: maxFailures }: ServerLimits['liveness'],
+  onChange: (silence: LivenessChange) => void,
 ): void {
   let failures = 0
   let received = instance.receivedBytes
   let over = false
-  let timer = setTimeout(look, everyMs)
+  let timer = setTimeout(probe, everyMs)
   timer.unref()
 
-  async function look(): Promise<void> {
-    const isAlive = hasSent() || (await instance.answers(answerMs)) || hasSent()
+  async function probe(): Promise<void> {
+    const isAlive = hasSent() || (await instance.responds(answerMs)) || hasSent()
     if (over) return
-    if (isAlive !== (failures === 0)) tell(isAlive ? null : 'short')
+    if (isAlive !== (failures === 0)) onChange(isAlive ? null : 'short')
     failures = isAlive ? 0 : failures + 1
-    if (failures >= most) return tell({ reason: `gave no answer ${most} times, each within ${answerMs / 1000} s` })
-    timer = setTimeout(look, everyMs)
+    if (failures >= maxFailures)
+      return onChange({ reason: `gave no answer ${maxFailures} times, each within ${answerMs / 1000} s` })
+    timer = setTimeout(probe, everyMs)
     timer.unref()
   }
 

@@ -1,4 +1,4 @@
-// Metrics of the servers of server projects in this process.
+// Metrics of the servers in this process.
 import { Counter, Gauge, Registry } from 'prom-client'
 
 export type ServerMetrics = { started(): void; crashed(): void }

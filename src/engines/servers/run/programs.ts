@@ -1,4 +1,4 @@
-// What a server runs with: the Node and the package manager that it was built with, on every machine.
+// Opens the versions of Node and the package manager that a server was built with.
 import type { Tree } from '../../../platform/artifacts/artifacts.ts'
 import { managerProgram } from '../../../sandbox/programs/managers.ts'
 import { openNode } from '../../../sandbox/programs/node-versions.ts'

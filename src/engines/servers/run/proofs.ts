@@ -1,4 +1,4 @@
-// The proof of a build that its server answers: an instance is asked for, and a runner tells how it went.
+// Lets builds prove that their server responds: requests an instance, and a runner reports the result.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Database } from '../../../platform/database/database.ts'
 import type { Notifications } from '../../../platform/database/notifications.ts'
@@ -8,31 +8,39 @@ import type { Proof } from './servers.ts'
 
 export type Proofs = { prove(deploymentId: string, signal: AbortSignal): Promise<Proof> }
 
-export type ProofsOptions = { db: Database; notifications: Notifications; placeMs?: number }
+export type ProofsOptions = { db: Database; notifications: Notifications; placementTimeoutMs?: number }
 
-// Longer than it takes until the instances of a lost runner are placed anew.
-const defaultPlaceMs = 60_000
-// Without a notification too.
-const lookMs = 1_000
+// Longer than it takes to place the instances of a lost runner again.
+const defaultPlacementTimeoutMs = 60_000
+// In case a notification is lost.
+const pollMs = 1_000
 
-/** The instance that is proved goes on, so a deployment that is READY is served. */
-export function createProofs({ db, notifications, placeMs = defaultPlaceMs }: ProofsOptions): Proofs {
+/** The proven instance keeps running, so the deployment is served as soon as it is READY. */
+export function createProofs({
+  db,
+  notifications,
+  placementTimeoutMs = defaultPlacementTimeoutMs,
+}: ProofsOptions): Proofs {
   async function settle(deploymentId: string, signal: AbortSignal): Promise<Proof> {
     const stop = () => endProof(db, deploymentId)
     let unplacedSinceMs: number | null = null
     for (;;) {
       const changed = nextChange(notifications, deploymentId, signal)
-      const found = await findProof(db, deploymentId)
+      const instance = await findProof(db, deploymentId)
       signal.throwIfAborted()
-      if (found?.state === 'healthy') return { healthy: true, release: async () => {}, stop }
-      if (found?.state === 'unhealthy') return { healthy: false, reason: found.reason ?? '' }
-      if (found?.state === 'unavailable') throw new ServerUnavailable(found.reason ?? '')
-      // Its runner has stopped in order.
-      if (!found) await wantProof(db, deploymentId)
-      if (found?.placed) unplacedSinceMs = null
+      if (instance?.state === 'healthy') return { healthy: true, release: async () => {}, stop }
+      if (instance?.state === 'unhealthy') return { healthy: false, reason: instance.reason ?? '' }
+      if (instance?.state === 'unavailable') throw new ServerUnavailable(instance.reason ?? '')
+      // Its runner has shut down and removed it.
+      if (!instance) await wantProof(db, deploymentId)
+      if (instance?.placed) unplacedSinceMs = null
       else unplacedSinceMs ??= performance.now()
-      if (unplacedSinceMs !== null && performance.now() - unplacedSinceMs > placeMs) {
-        return { healthy: false, unplaced: true, reason: `No runner has taken the server within ${placeMs / 1000} s.` }
+      if (unplacedSinceMs !== null && performance.now() - unplacedSinceMs > placementTimeoutMs) {
+        return {
+          healthy: false,
+          unplaced: true,
+          reason: `No runner has taken the server within ${placementTimeoutMs / 1000} s.`,
+        }
       }
       await changed
     }
@@ -47,18 +55,18 @@ export function createProofs({ db, notifications, placeMs = defaultPlaceMs }: Pr
         proof = await settle(deploymentId, signal)
         return proof
       } finally {
-        // What cannot be removed now is dropped when the deployment has failed.
+        // If this fails, the instance is removed when the deployment has failed.
         if (!proof?.healthy) await endProof(db, deploymentId).catch(() => {})
       }
     },
   }
 }
 
-/** Resolves at the next change of the deployment's instances, after a second, or when the signal is aborted. */
+/** Resolves on the next change of the deployment's instances, after a timeout, or on abort. */
 async function nextChange(notifications: Notifications, deploymentId: string, signal: AbortSignal): Promise<void> {
   const changed = new AbortController()
   const off = notifications.on('instance', (subject) => void (subject === deploymentId && changed.abort()))
   const either = AbortSignal.any([signal, changed.signal])
-  await delay(lookMs, undefined, { signal: either }).catch(() => {})
+  await delay(pollMs, undefined, { signal: either }).catch(() => {})
   off()
 }

@@ -1,4 +1,4 @@
-// A runner: leases instances in the database, runs those that are given to it, and tells in what state they are.
+// A runner: renews its lease in the database, runs the instances assigned to it, and reports their states.
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import type { Database } from '../../../platform/database/database.ts'
@@ -19,41 +19,41 @@ import {
   spreadInstance,
   wantProduction,
 } from '../../../services/instances/index.ts'
-import type { Lane } from '../proxy/visits.ts'
+import type { Backend } from '../proxy/dispatcher.ts'
+import { createAssignments } from './assignments.ts'
 import type { Servers, ServersOptions } from './servers.ts'
-import { createTenures } from './tenures.ts'
 
 export type RunnerDeps = {
   db: Database
   notifications: Notifications
   node: RunnerNode
-  /** No other process uses the database, so whatever ran before is gone. */
-  alone: boolean
-  /** Aborted when the process begins to stop or is drained: others take its instances over, which it serves until then. */
+  /** Whether no other process uses the database, so that all earlier runners are gone. */
+  isOnlyProcess: boolean
+  /** Aborted when the process shuts down or drains. It serves its instances until others have taken over. */
   draining: DrainSignal
   log: Logger
-  /** Where what this node holds is kept for a start without the database. */
+  /** Stores the assigned instances for starts without the database. */
   snapshots?: Snapshots | undefined
   leaseMs?: number
-  /** How long edges have to follow before an instance of the deployment that was replaced is stopped. */
+  /** How long edges have to react before a replaced instance is stopped. */
   handoverMs?: number
 }
 
 export type Runner = {
   readonly node: string
-  /** The way to an instance for requests of this process; null if this node does not have it. */
-  lane(key: string): Lane | null
-  /** The same for requests of another process. */
+  /** An instance, for requests of this process; null if it isn't on this node. */
+  backend(key: string): Backend | null
+  /** Connects requests of another process to an instance; null if it isn't on this node. */
   connect(key: string): Promise<Socket | null>
-  /** How many instances it has. */
+  /** The number of assigned instances. */
   count(): number
-  /** For health. */
+  /** A problem to report in the health check, or null. */
   readiness(): string | null
   close(): Promise<void>
 }
 
-// Changes of these may change what is to run.
-const relevant = new Set([
+// Events that may change which instances should run.
+const relevantEvents = new Set([
   ...[
     'deployment.ready',
     'deployment.error',
@@ -65,59 +65,59 @@ const relevant = new Set([
   ...['project.updated', 'project.deleted', 'account.suspended', 'account.resumed'],
   ...['takedown.created', 'takedown.ended'],
 ])
-// A lease outlives some that come late or fail.
-const beatsPerLease = 5
+// A lease survives a few late or failed renewals.
+const renewalsPerLease = 5
 
-/** `start` gets whom the servers tell of their states. */
+/** `start` creates the servers, which report their states to `onState`. */
 export async function openRunner(
   deps: RunnerDeps,
   start: (onState: NonNullable<ServersOptions['onState']>) => Servers,
 ): Promise<Runner> {
-  const { db, notifications, node, alone, draining, log, leaseMs = runnerLeaseMs } = deps
-  const servers = start((...change) => tenures.onState(...change))
-  const tenures = createTenures({ ...deps, servers })
+  const { db, notifications, node, isOnlyProcess, draining, log, leaseMs = runnerLeaseMs } = deps
+  const servers = start((...change) => assignments.onState(...change))
+  const assignments = createAssignments({ ...deps, servers })
   let held: HeldInstance[] = []
-  const kept = deps.snapshots?.open('held-instances', () => held)
-  let begun = false
+  const store = deps.snapshots?.open('held-instances', () => held)
+  let isRegistered = false
   let lastMs = Number.NEGATIVE_INFINITY
   let steadySinceMs = 0
   let failing = false
   let closed = false
   let running: Promise<unknown> = Promise.resolve()
 
-  /** After a pause of its own, such as an outage of the database, others have had no chance to renew their leases yet. */
-  function maySeize(): boolean {
+  /** After a database outage or a pause of this process, the others first need a chance to renew their leases. */
+  function mayTakeOver(): boolean {
     const nowMs = performance.now()
     if (nowMs - lastMs > leaseMs / 2) steadySinceMs = nowMs
     lastMs = nowMs
-    return alone || nowMs - steadySinceMs > leaseMs
+    return isOnlyProcess || nowMs - steadySinceMs > leaseMs
   }
 
   async function work(): Promise<void> {
     if (closed) return
-    if (!begun) await beginRunner(db, node, alone)
-    begun = true
+    if (!isRegistered) await beginRunner(db, node, isOnlyProcess)
+    isRegistered = true
     const { unplaced, orphaned } = await renew(db, node, draining.aborted, leaseMs)
-    const seizes = maySeize()
-    if (unplaced || (orphaned && seizes)) await placeInstances(db, seizes)
-    else if (seizes && !draining.aborted) await spreadInstance(db, { node: node.id })
+    const takesOver = mayTakeOver()
+    if (unplaced || (orphaned && takesOver)) await placeInstances(db, takesOver)
+    else if (takesOver && !draining.aborted) await spreadInstance(db, { node: node.id })
     held = await readHeld(db, node.id)
-    tenures.follow(held)
-    kept?.changed()
-    kept?.current()
+    assignments.follow(held)
+    store?.changed()
+    store?.current()
   }
 
-  /** One at a time, in order. */
-  function beat(first: () => Promise<unknown> = async () => {}): Promise<void> {
+  /** Runs one at a time, in order. */
+  function renewLease(first: () => Promise<unknown> = async () => {}): Promise<void> {
     const next = running.then(first).then(work)
     running = next.catch(() => {})
     return next
   }
 
-  /** While the database is away, what runs goes on. */
-  async function beatSafely(): Promise<void> {
+  /** While the database is unavailable, instances keep running. */
+  async function renewLeaseSafely(): Promise<void> {
     try {
-      await beat()
+      await renewLease()
       failing = false
     } catch (err) {
       if (!failing) log.warn({ err }, 'the lease of this runner could not be renewed; its instances go on')
@@ -130,27 +130,27 @@ export async function openRunner(
     listen(changed: (subject: string) => void) {
       const off = [
         notifications.on('instance', changed),
-        notifications.on('event', ({ type, subject }) => void (relevant.has(type) && changed(subject))),
+        notifications.on('event', ({ type, subject }) => void (relevantEvents.has(type) && changed(subject))),
       ]
       return () => {
         for (const stop of off) stop()
       }
     },
     async compare() {
-      await beat(() => wantProduction(db, { subjects: null }))
+      await renewLease(() => wantProduction(db, { subjects: null }))
       return []
     },
-    read: (subjects: string[]) => beat(() => wantProduction(db, { subjects })),
-    /** Until the database is back, this node runs what it had; then it is placed anew. */
+    read: (subjects: string[]) => renewLease(() => wantProduction(db, { subjects })),
+    /** Runs the previous instances until the database is back. */
     async restore() {
-      await kept?.restore<HeldInstance>((rows) => tenures.follow(rows.filter(({ duty }) => duty !== 'prove')))
+      await store?.restore<HeldInstance>((rows) => assignments.follow(rows.filter(({ duty }) => duty !== 'prove')))
       return true
     },
   }
-  const following = await follow(source, notifications, log)
-  const beating = setInterval(() => void beatSafely(), leaseMs / beatsPerLease)
+  const mirror = await follow(source, notifications, log)
+  const timer = setInterval(() => void renewLeaseSafely(), leaseMs / renewalsPerLease)
   function handOver(): void {
-    beat(async () => {
+    renewLease(async () => {
       await renew(db, node, true, leaseMs)
       await leaveNode(db, { node: node.id })
     }).catch((err) => log.warn({ err }, 'the instances of this runner could not be handed over'))
@@ -159,19 +159,21 @@ export async function openRunner(
 
   return {
     node: node.id,
-    lane: tenures.lane,
-    count: tenures.count,
-    connect: async (key) => (tenures.lane(key) ? servers.connect(key) : null),
+    backend: assignments.backend,
+    count: assignments.count,
+    connect: async (key) => (assignments.backend(key) ? servers.connect(key) : null),
     readiness: () => (performance.now() - lastMs > leaseMs ? 'The lease of this runner could not be renewed.' : null),
     async close() {
       draining.removeEventListener('abort', handOver)
-      clearInterval(beating)
-      await following.close()
+      clearInterval(timer)
+      await mirror.close()
       closed = true
       await running
       await servers.close()
-      await kept?.close()
-      await endRunner(db, node).catch((err) => log.warn({ err }, 'the lease of this runner ends by itself'))
+      await store?.close()
+      await endRunner(db, node).catch((err) =>
+        log.warn({ err }, 'the lease of this runner could not be ended; it will expire'),
+      )
     },
   }
 }

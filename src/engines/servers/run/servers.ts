@@ -1,4 +1,4 @@
-// The servers that this process runs: each is started, watched and restarted, and one is stopped to make room.
+// Manages this process's servers: one supervisor each, and a limit on those that run on demand.
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
@@ -13,42 +13,42 @@ import { isGone } from '../instance/health.ts'
 import { launch } from '../instance/instance.ts'
 import { defaultLimits, type ServerLimits } from '../instance/limits.ts'
 import { createOutput } from '../instance/output.ts'
-import type { Lane } from '../proxy/visits.ts'
+import type { Backend } from '../proxy/dispatcher.ts'
 import { createEnvironments, type ServerSettings } from './environments.ts'
+import { chooseEviction } from './eviction.ts'
 import { createServerMetrics } from './metrics.ts'
 import { programsOf } from './programs.ts'
-import { toLeave } from './shares.ts'
-import { startOf } from './start-script.ts'
+import { resolveStart } from './start-script.ts'
 import { createSupervisor, type RunState, type Supervisor } from './supervisor.ts'
 
-/** A key is the id of a deployment or, if it has several instances, `<id>/<term>`. */
+/** A key is a deployment's id or, for one of several instances, `<id>/<term>`. */
 export type Servers = {
   /**
-   * Starts a server if it does not run; resolves when it is healthy, and it stays up from then on. Rejects with
-   * ServerUnavailable, whose message is for the deployment's owner; it may be called again.
+   * Starts a server if it isn't running, and keeps it up once it is healthy. Rejects with ServerUnavailable, whose
+   * message is for the deployment's owner; may be called again.
    */
   ready(key: string): Promise<void>
-  /** Marks the server as production's: restarted however often it fails, and not counted as on demand. */
+  /** Marks the server as production: it is restarted however often it fails, and doesn't count as on demand. */
   keep(key: string): void
-  /** Starts it as for a visitor: it is stopped when it is idle. */
+  /** Starts the server as for a visitor, so it stops once idle. */
   wake(key: string): void
   /**
-   * Starts a deployment that has no visitors yet, to check that it answers. A healthy server keeps running until it is
-   * released or stopped; an unhealthy one is stopped. Rejects if the failure is not the server's own fault.
+   * Starts a new deployment to check that it responds. A healthy server keeps running until it is released or stopped; an
+   * unhealthy one is stopped. Rejects if the failure isn't the server's fault.
    */
   prove(key: string, signal: AbortSignal): Promise<Proof>
-  /** The way to a server for requests of this process. */
-  lane(key: string): Lane
-  /** A connection to the server for requests of another process; it counts as an exchange until it is closed. */
+  /** A server, for requests of this process. */
+  backend(key: string): Backend
+  /** Connects requests of another process to the server. The connection counts as an exchange until it closes. */
   connect(key: string): Promise<Socket>
-  /** It runs or starts, or a request waits for it. */
+  /** Whether it runs, starts, or has waiting requests. */
   isWanted(key: string): boolean
   /**
-   * The server is no longer kept up: it is stopped when its requests are done, or after `drainMs`. If it still gets
-   * requests at its own address, it runs until it is idle. `why` is for its log.
+   * Stops the server when its requests are done, or after `drainMs`. If it still gets requests at its own URL, it runs
+   * until it is idle. `reason` is for its log.
    */
-  retire(key: string, why?: string): Promise<void>
-  /** Stops the server now, with its requests and WebSockets; the next use or `ready` starts it again. */
+  retire(key: string, reason?: string): Promise<void>
+  /** Stops the server now and aborts its requests and WebSockets. The next use or `ready` starts it again. */
   halt(key: string): Promise<void>
   close(): Promise<void>
 }
@@ -57,38 +57,38 @@ export type Proof =
   | { healthy: false; reason: string; unplaced?: boolean }
   | {
       healthy: true
-      /** The deployment is READY: the server runs on demand from now on. */
+      /** Called when the deployment is READY: from now on, the server runs on demand. */
       release(): Promise<void>
-      /** The deployment will not be READY. */
+      /** Called when the deployment won't become READY. */
       stop(): Promise<void>
     }
 
 export type ServersOptions = {
   sandbox: Sandbox
   artifacts: Pick<Artifacts, 'openTree'>
-  /** Without it, every server runs on the Node and the npm of the machine. */
+  /** Default: the machine's own Node and npm. */
   programs?: Programs
-  /** Instead of the command of each deployment. */
+  /** Overrides the command of every deployment. */
   start?: { command: string }
   settingsOf(deploymentId: string): Promise<ServerSettings>
   writeLog(deploymentId: string, lines: NewLogLine[]): Promise<void>
-  /** Removes the oldest lines of step `run`; without it a server's output is cut for good at `limits.log.bytes`. */
+  /** Removes the oldest lines of step `run`. Without it, a server's output ends at `limits.log.bytes`. */
   trimLog?(deploymentId: string, keepBytes: number): Promise<void>
-  /** `host:port` of services that servers may reach at a private address, unless they have no network. */
+  /** `host:port` of services at private addresses that servers with a network may reach. */
   privateHosts?(): Promise<string[]>
-  /** Default: a registry of its own. */
+  /** Default: its own registry. */
   registry?: Registry
   limits?: Partial<ServerLimits>
-  /** Where settings are kept for a start without the database. */
+  /** Stores settings for starts without the database. */
   snapshots?: Snapshots | undefined
-  /** Told of each change of a server; `stopped` also when it is forgotten. */
+  /** Called on each change of a server's state, and with `stopped` when it is forgotten. */
   onState?(key: string, state: RunState, error?: Error): void
 }
 
 const sweepMs = 10_000
-// How long an edge waits at most for the end of a crashed server to be known, and how often it looks.
-const noticeMs = 10_000
-const againMs = 100
+// How long a request waits for a crash to be reported, and how often it retries.
+const crashNoticeMs = 10_000
+const retryDelayMs = 100
 
 const deploymentOf = (key: string) => key.split('/', 1)[0]!
 
@@ -134,7 +134,7 @@ export function createServers(options: ServersOptions): Servers {
         const rights = { network, privateHosts, limits }
         try {
           const programs = await programsOf(options.programs, tree)
-          const start = await startOf(command, tree, environment)
+          const start = await resolveStart(command, tree, environment)
           const instance = await launch({ sandbox, workTree, root, ...start, programs, ...rights, output, signal })
           void instance.ended.then(release)
           return instance
@@ -148,10 +148,10 @@ export function createServers(options: ServersOptions): Servers {
     return supervisor
   }
 
-  /** Anybody can request old previews one after the other, and each running server takes memory. */
+  /** Anybody can request old previews one after the other, and each running server uses memory. */
   async function makeRoom(candidate: string): Promise<void> {
     const others = [...supervisors].filter(([key, one]) => key !== candidate && one.onDemand)
-    if (others.length < limits.onDemand) return
+    if (others.length < limits.maxOnDemand) return
     const [idle] = others
       .map(([, one]) => one)
       .filter(({ idleSinceMs }) => idleSinceMs !== undefined)
@@ -159,17 +159,19 @@ export function createServers(options: ServersOptions): Servers {
     if (idle) return void (await idle.stopIfIdle(0))
     const { owner } = await environments.read(deploymentOf(candidate))
     const placed = others.map(([key, server]) => ({ owner: environments.ownerOf(deploymentOf(key)), server }))
-    const leaves = toLeave(placed, owner)
-    if (!leaves) throw new ServerUnavailable('Too many servers run on demand, and all of them are busy.')
-    leaves.output.system('Too many servers of this account run on demand: this one leaves for another account’s')
-    await leaves.halt()
+    const evicted = chooseEviction(placed, owner)
+    if (!evicted) throw new ServerUnavailable('Too many servers run on demand, and all of them are busy.')
+    evicted.output.system(
+      'This account runs many servers on demand, so this one was stopped to make room for another account’s',
+    )
+    await evicted.halt()
   }
 
   function sweep(): void {
     for (const [key, supervisor] of supervisors) {
       void supervisor.stopIfIdle(limits.idleMs)
       if (!supervisor.forgettable) continue
-      // A last attempt: the log of a deleted deployment accepts nothing more, and retries would never end.
+      // A last attempt: the log of a deleted deployment accepts no more lines, so retries would never end.
       void supervisor.output.flush()
       supervisors.delete(key)
       const deploymentId = deploymentOf(key)
@@ -185,17 +187,17 @@ export function createServers(options: ServersOptions): Servers {
     signal.throwIfAborted()
     if (closed) throw new ServerUnavailable('The runner is stopping.')
     const supervisor = supervisorOf(key)
-    const stop = () => supervisor.abandon('The build was ended')
-    // A server of an earlier attempt runs with the files of that attempt.
+    const stop = () => supervisor.abandon('The build has ended')
+    // A server of an earlier attempt would run that attempt's files.
     await stop()
     const unlisten = onAbort(signal, stop)
     try {
       signal.throwIfAborted()
       const instance = await supervisor.hold()
       await Promise.race([instance.ended, delay(limits.settleMs)])
-      // On a busy machine the exit of a process is reported late; a probe finds at once that nothing listens any more.
+      // A busy machine reports exits late, while a probe immediately shows that nothing listens anymore.
       if (supervisor.isRunning(instance) && (await isGone(instance.connect))) {
-        await Promise.race([instance.ended, delay(limits.startMs)])
+        await Promise.race([instance.ended, delay(limits.startTimeoutMs)])
       }
       signal.throwIfAborted()
       if (!supervisor.isRunning(instance)) {
@@ -208,7 +210,7 @@ export function createServers(options: ServersOptions): Servers {
       throw error
     } finally {
       unlisten()
-      // The output must be in the log when the result is reported.
+      // The log must be complete when the result is reported.
       await supervisor.output.flush()
     }
     return { healthy: true, stop, release: () => release(key) }
@@ -219,12 +221,12 @@ export function createServers(options: ServersOptions): Servers {
     await makeRoom(key).catch(() => {})
   }
 
-  /** If the server has just crashed, that may not be known yet: another attempt waits until it is. */
+  /** Retries if the server has crashed but that hasn't been reported yet. */
   function connect(key: string): Promise<Socket> {
     return new Promise((resolve, reject) => {
       if (closed) return reject(new ServerUnavailable('The runner is stopping.'))
       const supervisor = supervisorOf(key)
-      const untilMs = performance.now() + noticeMs
+      const untilMs = performance.now() + crashNoticeMs
       const attempt = () =>
         supervisor.use((instance) => {
           let socket: Socket | undefined
@@ -239,9 +241,9 @@ export function createServers(options: ServersOptions): Servers {
             (error: NodeJS.ErrnoException) => {
               done()
               supervisor.checkForCrash(instance)
-              // The server crashed and its end is not known yet.
+              // The server has crashed, but its exit hasn't been reported yet.
               const isGone = error.code === 'ECONNREFUSED' || error.code === 'ENOENT'
-              if (isGone && performance.now() < untilMs) setTimeout(attempt, againMs)
+              if (isGone && performance.now() < untilMs) setTimeout(attempt, retryDelayMs)
               else reject(error)
             },
           )
@@ -261,14 +263,14 @@ export function createServers(options: ServersOptions): Servers {
       if (!closed) supervisorOf(key).keep()
     },
     wake(key) {
-      // A failure is told by `onState`.
+      // `onState` reports failures.
       if (!closed)
         supervisorOf(key).use(
           () => {},
           () => {},
         )
     },
-    lane(key) {
+    backend(key) {
       const supervisor = () => supervisorOf(key)
       return {
         use(act, fail) {

@@ -1,4 +1,4 @@
-// A start script of package.json run as npm runs it, without npm: that is 15 MB less for each server, and an earlier start.
+// Runs a start script of package.json the way npm does, but without npm: that saves 15 MB per server and starts faster.
 import { constants } from 'node:fs'
 import { lstat, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,34 +6,34 @@ import { join } from 'node:path'
 export type Start = { command: string; environment: Record<string, string> }
 
 const maxBytes = 1 << 20
-const byNpm = /^npm (?:start|run ([\w:.][\w:.-]*))$/
-// Linux takes no more than 128 KiB in one variable.
+const npmCommand = /^npm (?:start|run ([\w:.][\w:.-]*))$/
+// Well below Linux's limit of 128 KiB per variable.
 const maxTextLength = 8 << 10
-// The script is in the environment: nothing of it has to be quoted. The log shows it, as npm does.
+// Passing the script in the environment avoids quoting. The log shows it, as with npm.
 const runScript = `printf '> %s\\n' "$npm_lifecycle_script"; exec /bin/sh -c "$npm_lifecycle_script"`
 
 /**
- * What does the same as `command` in the directory `root` of a published tree, which nobody changes any more. It is the
- * command itself where npm would do more than to run one script: other scripts before or after it, settings, variables.
+ * Returns an equivalent of `command` in the directory `root` of a published, immutable tree. Returns the command
+ * unchanged if npm would do more than run one script: pre and post scripts, settings, variables.
  */
-export async function startOf(
+export async function resolveStart(
   command: string,
   { directory, root }: { directory: string; root: string },
   environment: Record<string, string>,
 ): Promise<Start> {
-  const asItIs = { command, environment }
-  const [matched, event = 'start'] = byNpm.exec(command) ?? []
-  if (matched === undefined || Object.keys(environment).some((name) => /^npm_config_/i.test(name))) return asItIs
-  // Links of the tree may lead anywhere: they are meant for the sandbox.
+  const unchanged = { command, environment }
+  const [matched, event = 'start'] = npmCommand.exec(command) ?? []
+  if (matched === undefined || Object.keys(environment).some((name) => /^npm_config_/i.test(name))) return unchanged
+  // Links in the tree may lead anywhere, since only the sandbox is supposed to follow them.
   const tree = await realpath(directory).catch(() => null)
-  if (tree === null || (await realpath(join(tree, root)).catch(() => null)) !== join(tree, root)) return asItIs
-  const places = ancestorsOf(root)
-  if (await hasAny(places.map((place) => join(tree, place, '.npmrc')))) return asItIs
+  if (tree === null || (await realpath(join(tree, root)).catch(() => null)) !== join(tree, root)) return unchanged
+  const folders = ancestorsOf(root)
+  if (await hasAny(folders.map((place) => join(tree, place, '.npmrc')))) return unchanged
   const { scripts, config, name, version } = await readPackage(join(tree, root, 'package.json'))
-  const script = asText(scripts?.[event])
-  if (script === '' || /npm_/i.test(script) || config !== undefined) return asItIs
-  if (scripts[`pre${event}`] !== undefined || scripts[`post${event}`] !== undefined) return asItIs
-  const programs = places.map((_, index) => `\${PWD%${'/*'.repeat(index)}}/node_modules/.bin`)
+  const script = toVariable(scripts?.[event])
+  if (script === '' || /npm_/i.test(script) || config !== undefined) return unchanged
+  if (scripts[`pre${event}`] !== undefined || scripts[`post${event}`] !== undefined) return unchanged
+  const programs = folders.map((_, index) => `\${PWD%${'/*'.repeat(index)}}/node_modules/.bin`)
   return {
     command: `export PATH="${programs.join(':')}:$PATH" INIT_CWD="$PWD" npm_package_json="$PWD/package.json"; ${runScript}`,
     environment: {
@@ -41,13 +41,13 @@ export async function startOf(
       npm_command: event === 'start' ? 'start' : 'run-script',
       npm_lifecycle_event: event,
       npm_lifecycle_script: script,
-      npm_package_name: asText(name),
-      npm_package_version: asText(version),
+      npm_package_name: toVariable(name),
+      npm_package_version: toVariable(version),
     },
   }
 }
 
-/** The directory and those above it within the tree, as paths in it; the nearest comes first. */
+/** The directory and its ancestors within the tree, nearest first. */
 function ancestorsOf(root: string): string[] {
   const parts = root.split('/').filter((part) => part !== '' && part !== '.')
   return [...parts.map((_, index) => parts.slice(0, parts.length - index).join('/')), '']
@@ -56,14 +56,14 @@ function ancestorsOf(root: string): string[] {
 const hasAny = async (paths: string[]) =>
   (await Promise.allSettled(paths.map((path) => lstat(path)))).some(({ status }) => status === 'fulfilled')
 
-/** Empty for what cannot be a variable. */
-const asText = (value: unknown) =>
+/** Empty if the value can't be an environment variable. */
+const toVariable = (value: unknown) =>
   typeof value === 'string' && value.length <= maxTextLength && !value.includes('\0') ? value : ''
 
-// biome-ignore lint/suspicious/noExplicitAny: A file of the customer, of which nothing is known.
+// biome-ignore lint/suspicious/noExplicitAny: A customer's file, which may contain anything.
 async function readPackage(path: string): Promise<any> {
   try {
-    // Of a link nothing is known, and a pipe would be waited for.
+    // Follows no links, and doesn't block on pipes.
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
       const stat = await file.stat()
@@ -74,7 +74,7 @@ async function readPackage(path: string): Promise<any> {
       await file.close()
     }
   } catch {
-    // npm tells what is wrong with it.
+    // npm then reports what is wrong with the file.
     return {}
   }
 }

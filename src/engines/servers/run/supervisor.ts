@@ -1,4 +1,4 @@
-// Supervises one deployment's server: started once, restarted after a crash, stopped when it is not needed.
+// Supervises one server: starts it, restarts it after crashes, and stops it when it isn't needed.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createCrashCheck } from '../instance/crash-check.ts'
 import { ServerUnavailable } from '../instance/failures.ts'
@@ -6,43 +6,43 @@ import type { Instance, Upstream } from '../instance/instance.ts'
 import type { ServerLimits } from '../instance/limits.ts'
 import type { Output } from '../instance/output.ts'
 import { createBackOff } from './back-off.ts'
-import { type Silence, watchLiveness } from './liveness.ts'
+import { type LivenessChange, watchLiveness } from './liveness.ts'
 import type { ServerMetrics } from './metrics.ts'
 
 export type Supervisor = {
   readonly output: Output
-  /** Starts the server if it does not run, and keeps it up until `retire`. */
+  /** Starts the server if it isn't running, and keeps it up until `retire`. */
   ready(): Promise<void>
-  /** Keeps it up until `retire`, however often it fails; the first start is by `ready` or a request. */
+  /** Keeps it up until `retire`, however often it fails. `ready` or a request starts it the first time. */
   keep(): void
-  /** Starts it and keeps it up until `release`; it is not restarted if it fails. */
+  /** Starts it and keeps it up until `release`. If the start fails, it isn't retried. */
   hold(): Promise<Instance>
-  /** From here on it runs on demand only, unless it is kept. */
+  /** From now on it only runs on demand, unless it is kept. */
   release(): void
-  /** Ends the hold and stops the held server, unless it is kept. */
+  /** Ends all holds and stops the server, unless it is kept. */
   abandon(why: string): Promise<void>
-  /** Calls `act` with a healthy run as soon as there is one; the run is not stopped before `act` has returned. */
+  /** Calls `act` once there is a healthy run, which isn't stopped before `act` returns. */
   use(act: (instance: Instance) => void, fail: (error: Error) => void): void
   isRunning(instance: Upstream): boolean
-  /** A healthy run is there. */
+  /** Whether there is a healthy run. */
   readonly isUp: boolean
-  /** It runs or starts, or a request waits for it. */
+  /** Whether it runs, starts, or has waiting requests. */
   readonly isWanted: boolean
-  /** Exchanges that are under way. */
+  /** The number of open exchanges. */
   readonly load: number
-  /** A connection broke. A crash is reported a moment later: until then no request is sent to the run. */
+  /** Called when a connection broke. Holds back requests until a possible crash is reported. */
   checkForCrash(instance: Upstream): void
-  /** Stops it when its requests are done; `why` is for its log. */
+  /** Stops it when its requests are done. `why` is for its log. */
   retire(why?: string): Promise<void>
-  /** Stops it now, whatever it is doing, until somebody wants it again. */
+  /** Stops it now, whatever it is doing, until it is used again. */
   halt(): Promise<void>
-  /** Stops it if it runs on demand only and had no request for this long. */
+  /** Stops it if it runs on demand and has been idle for this long. */
   stopIfIdle(idleMs: number): Promise<void> | null
-  /** It runs or is starting, on demand only. */
+  /** Whether it runs or starts, on demand only. */
   readonly onDemand: boolean
   /** `performance.now()` of the last use; undefined while it is in use or not running. */
   readonly idleSinceMs: number | undefined
-  /** Its state can be dropped. */
+  /** Whether its state can be dropped. */
   readonly forgettable: boolean
   close(): Promise<void>
 }
@@ -54,7 +54,7 @@ export type SupervisorOptions = {
   /** Makes room for one more server on demand, or rejects. */
   admit(): Promise<void>
   metrics: ServerMetrics
-  /** Told of each change; `stopped` means that it is not started again by itself. */
+  /** Called on each change. `stopped` means that it won't restart on its own. */
   onState?(state: RunState, error?: Error): void
 }
 
@@ -66,16 +66,16 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { limits, output, launch, admit, metrics, onState = () => {} } = options
   let running: Instance | null = null
   let attempt: { promise: Promise<Instance>; cancel: AbortController } | null = null
-  // A deployment has one process at a time, with the memory of one server, so a start waits until the last run ended.
+  // A start waits for the end of the previous run, so that a server never uses the memory of two.
   let ending: Promise<void> | null = null
   const backOff = createBackOff(limits)
   let healthySinceMs = 0
   let readying = 0
-  let kept = false
+  let isKept = false
   let holds = 0
   let waiting = 0
   let closed = false
-  /** Requests that still wait must not start it again. */
+  /** Keeps waiting requests from starting it again. */
   let halted = false
   const crashCheck = createCrashCheck((instance) => running === instance)
 
@@ -89,18 +89,18 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
         attempt = null
       })
       attempt = { promise, cancel }
-      promise.catch(() => kept && restart())
+      promise.catch(() => isKept && restart())
     }
     return attempt.promise
   }
 
-  /** Failures are logged, and requests that wait get them too. */
+  /** Failures are logged, and waiting requests get them too. */
   const restart = () => void acquire().catch(() => {})
 
   async function start(signal: AbortSignal): Promise<Instance> {
     try {
       await ending
-      if (!kept && readying === 0) await admit()
+      if (!isKept && readying === 0) await admit()
       if (backOff.waitMs > 0) await delay(backOff.waitMs, undefined, { signal })
       signal.throwIfAborted()
       const startedMs = performance.now()
@@ -111,7 +111,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       metrics.started()
       void instance.ended.then((end) => crashed(instance, end))
       onState('healthy')
-      watchLiveness(instance, limits.liveness, (silence) => hear(instance, silence))
+      watchLiveness(instance, limits.liveness, (change) => onLiveness(instance, change))
       return instance
     } catch (error) {
       if (signal.aborted) throw new ServerUnavailable('The server was stopped before it was healthy.')
@@ -122,12 +122,12 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     }
   }
 
-  /** While it is silent edges choose another instance, where there is one. */
-  function hear(instance: Instance, silence: Silence): void {
+  /** While it doesn't respond, edges choose another instance if there is one. */
+  function onLiveness(instance: Instance, change: LivenessChange): void {
     if (running !== instance) return
-    if (silence === null || silence === 'short') return void onState(silence ? 'starting' : 'healthy')
+    if (change === null || change === 'short') return void onState(change ? 'starting' : 'healthy')
     kill(instance)
-    crashed(instance, silence.reason)
+    crashed(instance, change.reason)
   }
 
   function crashed(instance: Instance, end: string): void {
@@ -135,7 +135,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     running = null
     metrics.crashed()
     const delayS = backOff.failed(performance.now() - healthySinceMs) / 1000
-    const restarts = kept || holds > 0 || performance.now() - instance.lastUsedMs < limits.idleMs
+    const restarts = isKept || holds > 0 || performance.now() - instance.lastUsedMs < limits.idleMs
     output.system(`The server ${end}; it is started again in ${delayS} s`)
     onState(restarts ? 'starting' : 'stopped')
     if (restarts) restart()
@@ -161,23 +161,23 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function use(act: (instance: Instance) => void, fail: (error: Error) => void): void {
     halted = false
     if (running && !crashCheck.pending) return void act(running)
-    if (waiting >= limits.waiting) return void fail(new ServerUnavailable('Too many requests wait for this server.'))
+    if (waiting >= limits.maxWaiting) return void fail(new ServerUnavailable('Too many requests wait for this server.'))
     waiting++
-    let over = false
+    let isDone = false
     const finish = (what: () => void) => {
-      if (over) return
-      over = true
+      if (isDone) return
+      isDone = true
       clearTimeout(timer)
       what()
       waiting--
     }
     const timer = setTimeout(() => {
-      finish(() => fail(new ServerUnavailable(`The server did not start within ${limits.waitMs / 1000} s.`)))
-    }, limits.waitMs)
+      finish(() => fail(new ServerUnavailable(`The server did not start within ${limits.waitTimeoutMs / 1000} s.`)))
+    }, limits.waitTimeoutMs)
     const next = () => {
-      if (over) return
+      if (isDone) return
       acquire().then(
-        // It may have crashed already; then the request waits for the next start.
+        // It may already have crashed. Then the request waits for the next start.
         (instance) => (instance === running ? finish(() => act(instance)) : next()),
         (error) => finish(() => fail(error)),
       )
@@ -186,7 +186,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     else next()
   }
 
-  async function readied(): Promise<Instance> {
+  async function acquireReady(): Promise<Instance> {
     halted = false
     readying++
     try {
@@ -197,7 +197,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   async function retire(why = 'Another deployment has taken over'): Promise<void> {
-    kept = false
+    isKept = false
     holds = 0
     const retiredMs = performance.now()
     if (attempt) {
@@ -208,25 +208,25 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     const instance = running
     if (!instance) return void (await ending)
     const endMs = retiredMs + limits.drainMs
-    while (!kept && running === instance && busy(instance) && performance.now() < endMs) await delay(drainPollMs)
-    // Kept again meanwhile, for example by a rollback.
-    if (kept || running !== instance) return void (await ending)
-    instance.cut(['request', 'tunnel'], retiredMs)
-    // Newer requests are for the deployment's own address: it runs for them until it is idle.
+    while (!isKept && running === instance && busy(instance) && performance.now() < endMs) await delay(drainPollMs)
+    // Kept again since, for example by a rollback.
+    if (isKept || running !== instance) return void (await ending)
+    instance.abort(['request', 'tunnel'], retiredMs)
+    // Newer requests are for the deployment's own URL, so it runs until it is idle.
     if (busy(instance)) return
     output.system(`${why}; the server is stopped`)
     await stop()
   }
 
   async function halt(): Promise<void> {
-    kept = false
+    isKept = false
     holds = 0
     halted = true
-    running?.cut(['request', 'tunnel'])
+    running?.abort(['request', 'tunnel'])
     if (attempt) {
       attempt.cancel.abort()
       await attempt.promise.catch(() => {})
-      // Wanted again meanwhile.
+      // Used again since.
       if (!halted) return
     }
     if (running) output.system('The platform has stopped the server')
@@ -251,15 +251,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       return running?.exchanges ?? 0
     },
     async ready() {
-      await readied()
-      kept = true
+      await acquireReady()
+      isKept = true
     },
     keep() {
       halted = false
-      kept = true
+      isKept = true
     },
     async hold() {
-      const instance = await readied()
+      const instance = await acquireReady()
       holds++
       return instance
     },
@@ -270,34 +270,35 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     retire,
     async abandon(why) {
       holds = 0
-      if (!kept) await retire(why)
+      if (!isKept) await retire(why)
     },
     stopIfIdle(idleMs) {
-      if (!running || kept || holds > 0 || busy(running) || performance.now() - running.lastUsedMs < idleMs) return null
-      output.system('The server is stopped for want of requests; the next one starts it again')
+      if (!running || isKept || holds > 0 || busy(running) || performance.now() - running.lastUsedMs < idleMs)
+        return null
+      output.system('The server is idle and was stopped; the next request starts it again')
       return stop()
     },
     get onDemand() {
-      return !kept && holds === 0 && readying === 0 && (running !== null || attempt !== null)
+      return !isKept && holds === 0 && readying === 0 && (running !== null || attempt !== null)
     },
     get idleSinceMs() {
-      return running && !kept && holds === 0 && !busy(running) ? running.lastUsedMs : undefined
+      return running && !isKept && holds === 0 && !busy(running) ? running.lastUsedMs : undefined
     },
     get forgettable() {
-      return !kept && !running && !attempt && !ending && waiting === 0 && backOff.isOver
+      return !isKept && !running && !attempt && !ending && waiting === 0 && backOff.isOver
     },
     async close() {
       closed = true
-      kept = false
+      isKept = false
       attempt?.cancel.abort()
       await attempt?.promise.catch(() => {})
       const instance = running
       if (instance) {
-        // A WebSocket does not end by itself.
-        instance.cut(['tunnel'])
+        // WebSockets don't end on their own.
+        instance.abort(['tunnel'])
         const endMs = performance.now() + limits.closeMs
         while (running === instance && instance.exchanges > 0 && performance.now() < endMs) await delay(drainPollMs)
-        instance.cut(['request'])
+        instance.abort(['request'])
       }
       await stop()
       await output.flush()

@@ -1,4 +1,4 @@
-// The server projects of an edge: which instance gets a request, here or on another node, and who waits for one.
+// Balances an edge's requests over instances, here and on other nodes, and queues those without an instance.
 import type { Logger } from 'pino'
 import { firstLeavingSlot, type ServedInstance } from '../../../services/instances/index.ts'
 import { keyOf } from '../instance/dial.ts'
@@ -6,14 +6,14 @@ import { ServerUnavailable } from '../instance/failures.ts'
 import type { ExchangeKind, Upstream } from '../instance/instance.ts'
 import { defaultLimits, type ServerLimits } from '../instance/limits.ts'
 import { createPool } from '../instance/pool.ts'
-import { createVisits, type Lane, type Visits } from '../proxy/visits.ts'
+import { type Backend, createDispatcher, type Dispatcher } from '../proxy/dispatcher.ts'
 import type { InstanceTable } from './instance-table.ts'
-import type { Reach } from './reach.ts'
+import type { RunnerConnections } from './runner-connections.ts'
 
 export type BalancerOptions = {
   table: InstanceTable
-  reach: Reach
-  /** The runner of this process. */
+  reach: RunnerConnections
+  /** This process's runner. */
   local: LocalInstances | null
   log: Logger
   limits?: Partial<ServerLimits>
@@ -21,30 +21,30 @@ export type BalancerOptions = {
 
 export type LocalInstances = {
   node: string
-  /** Null if this node does not have the instance. */
-  lane(key: string): Lane | null
+  /** Null if the instance isn't on this node. */
+  backend(key: string): Backend | null
 }
 
-export type Balancer = Visits & {
-  /** Resolves when so many instances are healthy, or those of them that start. Rejects if none does. */
+export type Balancer = Dispatcher & {
+  /** Resolves when this many instances are healthy, or fewer if the others don't start. Rejects if none starts. */
   ready(deploymentId: string, count: number): Promise<void>
-  /** Others get the requests from now on: connections that are not in use are closed. */
+  /** Closes unused connections, because another deployment gets the requests from now on. */
   retire(deploymentId: string): Promise<void>
-  /** It is barred: nobody waits for it any more. */
+  /** Fails all requests to a barred deployment. */
   halt(deploymentId: string): Promise<void>
   close(): Promise<void>
 }
 
-type Remote = { node: string; lane: Lane; idle(): void; cut(kind: ExchangeKind): void; close(): void }
-type Waiting = { act(lane: Lane): void; fail(error: Error): void; untilMs: number }
+type Remote = { node: string; backend: Backend; idle(): void; abort(kind: ExchangeKind): void; close(): void }
+type WaitingRequest = { act(backend: Backend): void; fail(error: Error): void; untilMs: number }
 
-// Shorter than the runner waits before it stops an instance without connections.
+// Less than a runner waits before it stops an instance without connections.
 const idleConnectionMs = 4_000
 // How long a healthy instance may take to accept a connection.
-const acceptMs = 5_000
+const acceptTimeoutMs = 5_000
 const tickMs = 500
 
-/** Those that are healthy come first, then those that are about to leave. */
+/** Lower is better: healthy before leaving before starting instances. */
 function rankOf({ state, slot }: ServedInstance): number {
   if (state === 'leaving') return 1
   return (state === 'healthy' ? 0 : 2) + (slot < firstLeavingSlot ? 0 : 1)
@@ -53,115 +53,116 @@ function rankOf({ state, slot }: ServedInstance): number {
 export function createBalancer(options: BalancerOptions): Balancer {
   const { table, reach, local, log } = options
   const limits = { ...defaultLimits, ...options.limits }
-  /** By deployment and term. */
+  /** Keyed by deployment, then by term. */
   const remotes = new Map<string, Map<string, Remote>>()
-  const waiting = new Map<string, Set<Waiting>>()
+  const waiting = new Map<string, Set<WaitingRequest>>()
   let ticking: NodeJS.Timeout | undefined
   let turn = 0
   let closed = false
 
-  function laneOf(instance: ServedInstance): Lane | null {
+  function backendOf(instance: ServedInstance): Backend | null {
     const { deploymentId, term, node } = instance
-    const own = local?.lane(keyOf(instance))
+    const own = local?.backend(keyOf(instance))
     if (own || node === local?.node) return own ?? null
     const known = remotes.get(deploymentId) ?? new Map<string, Remote>()
     const remote = known.get(term) ?? createRemote(instance)
     remotes.set(deploymentId, known.set(term, remote))
-    return remote.lane
+    return remote.backend
   }
 
-  /** Of the best ones (healthy, and not about to leave) the one with the fewest requests under way. */
-  function pick(deploymentId: string): Lane | null {
-    let best: { lane: Lane; rank: number } | null = null
+  /** Picks the best-ranked instance, and among equals the one with the fewest requests. */
+  function pick(deploymentId: string): Backend | null {
+    let best: { backend: Backend; rank: number } | null = null
     const instances = table.of(deploymentId)
-    // In turn, where they have equally many.
+    // Rotates among instances with equal load.
     const first = turn++
     for (let n = 0; n < instances.length; n++) {
       const instance = instances[(first + n) % instances.length]!
       if (reach.isLost(instance.node)) continue
-      const lane = laneOf(instance)
-      if (!lane) continue
+      const backend = backendOf(instance)
+      if (!backend) continue
       const rank = rankOf(instance)
-      if (!best || rank < best.rank || (rank === best.rank && lane.load < best.lane.load)) best = { lane, rank }
+      if (!best || rank < best.rank || (rank === best.rank && backend.load < best.backend.load))
+        best = { backend, rank }
     }
-    return best?.lane ?? null
+    return best?.backend ?? null
   }
 
   function createRemote(instance: ServedInstance): Remote {
-    const exchanges = new Set<{ kind: ExchangeKind; cut(): void }>()
+    const exchanges = new Set<{ kind: ExchangeKind; abort(): void }>()
     const connect = () => {
       const { state } = table.of(instance.deploymentId).find(({ term }) => term === instance.term) ?? instance
-      return reach.connect(instance, state === 'healthy' ? acceptMs : limits.waitMs)
+      return reach.connect(instance, state === 'healthy' ? acceptTimeoutMs : limits.waitTimeoutMs)
     }
     const pool = createPool(connect, { idleMs: idleConnectionMs })
     const upstream: Upstream = {
       connect,
       pool,
-      begin(kind, cut) {
-        const exchange = { kind, cut }
+      begin(kind, abort) {
+        const exchange = { kind, abort }
         exchanges.add(exchange)
         return () => void exchanges.delete(exchange)
       },
     }
     return {
       node: instance.node,
-      lane: {
+      backend: {
         use: (act) => act(upstream),
         isRunning: () => table.has(instance),
-        // The runner finds out by itself.
+        // Its own runner notices crashes.
         checkForCrash() {},
         get load() {
           return exchanges.size
         },
       },
       idle: pool.closeIdle,
-      cut(kind) {
-        for (const exchange of [...exchanges]) if (exchange.kind === kind) exchange.cut()
+      abort(kind) {
+        for (const exchange of [...exchanges]) if (exchange.kind === kind) exchange.abort()
       },
       close() {
-        for (const { cut } of [...exchanges]) cut()
+        for (const { abort } of [...exchanges]) abort()
         pool.close()
       },
     }
   }
 
-  function route(deploymentId: string, act: (lane: Lane) => void, fail: (error: Error) => void): void {
+  function route(deploymentId: string, act: (backend: Backend) => void, fail: (error: Error) => void): void {
     if (closed) return void fail(new ServerUnavailable('The edge is stopping.'))
-    const lane = pick(deploymentId)
-    if (lane) return void act(lane)
+    const backend = pick(deploymentId)
+    if (backend) return void act(backend)
     const others = waiting.get(deploymentId) ?? new Set()
-    if (others.size >= limits.waiting)
+    if (others.size >= limits.maxWaiting)
       return void fail(new ServerUnavailable('Too many requests wait for this server.'))
-    waiting.set(deploymentId, others.add({ act, fail, untilMs: performance.now() + limits.waitMs }))
-    if (others.size === 1) ask(deploymentId)
+    waiting.set(deploymentId, others.add({ act, fail, untilMs: performance.now() + limits.waitTimeoutMs }))
+    if (others.size === 1) requestInstance(deploymentId)
     ticking ??= setInterval(tick, tickMs)
   }
 
-  function ask(deploymentId: string): void {
+  function requestInstance(deploymentId: string): void {
     if (table.of(deploymentId).length > 0) return
-    table.ask(deploymentId).catch((err) => log.warn({ err, deploymentId }, 'a server could not be asked for'))
+    table.request(deploymentId).catch((err) => log.warn({ err, deploymentId }, 'an instance could not be requested'))
   }
 
-  /** Goes on with those who wait, if there is an instance by now. */
+  /** Dispatches waiting requests if there is an instance now. */
   function resume(deploymentId: string): void {
     const all = waiting.get(deploymentId)
     if (!all) return
     for (const one of [...all]) {
-      const lane = pick(deploymentId)
+      const backend = pick(deploymentId)
       const late = performance.now() > one.untilMs
-      if (!lane && !late) continue
+      if (!backend && !late) continue
       all.delete(one)
-      if (lane) one.act(lane)
-      else one.fail(new ServerUnavailable(`No runner has started the server within ${limits.waitMs / 1000} s.`))
+      if (backend) one.act(backend)
+      else one.fail(new ServerUnavailable(`No runner has started the server within ${limits.waitTimeoutMs / 1000} s.`))
     }
     if (all.size === 0) waiting.delete(deploymentId)
   }
 
-  /** A node may be found again, and an instance that was asked for may have been stopped just then. */
+  /** Polls, because a lost node may be back, or a requested instance may have been stopped at that moment. */
   function tick(): void {
     for (const deploymentId of [...waiting.keys()]) {
       resume(deploymentId)
-      if (waiting.has(deploymentId)) ask(deploymentId)
+      if (waiting.has(deploymentId)) requestInstance(deploymentId)
     }
     if (waiting.size > 0) return
     clearInterval(ticking)
@@ -181,13 +182,13 @@ export function createBalancer(options: BalancerOptions): Balancer {
     for (const [term, remote] of known ?? []) {
       const instance = table.of(deploymentId).find((one) => one.term === term)
       if (instance && instance.slot < firstLeavingSlot && instance.state !== 'leaving') continue
-      // What is under way there may still end; nothing new is sent if there is another one.
+      // Requests in progress may finish there. New ones go to another instance if there is one.
       if (!instance) known!.delete(term)
       remote.idle()
     }
     if (known?.size === 0) remotes.delete(deploymentId)
     if (known)
-      reach.keep(new Set([...remotes.values()].flatMap((terms) => [...terms.values()].map(({ node }) => node))))
+      reach.keepOnly(new Set([...remotes.values()].flatMap((terms) => [...terms.values()].map(({ node }) => node))))
     resume(deploymentId)
   })
 
@@ -201,14 +202,17 @@ export function createBalancer(options: BalancerOptions): Balancer {
       )
       if (healthy! + failed! < count && !late) return
       if (healthy! > 0) resolve()
-      else reject(new ServerUnavailable(failed! > 0 ? 'It does not start.' : 'It is not started.'))
+      else
+        reject(
+          new ServerUnavailable(failed! > 0 ? 'The server does not start.' : 'The server was not started in time.'),
+        )
     }
     const checks = readiness.get(deploymentId) ?? new Set()
     readiness.set(deploymentId, checks.add(check))
     const timer = setTimeout(() => {
       late = true
       check()
-    }, limits.waitMs)
+    }, limits.waitTimeoutMs)
     check()
     try {
       await promise
@@ -219,10 +223,10 @@ export function createBalancer(options: BalancerOptions): Balancer {
     }
   }
 
-  const visits = createVisits({ route, limits, log })
+  const dispatcher = createDispatcher({ route, limits, log })
   return {
-    proxy: visits.proxy,
-    upgrade: visits.upgrade,
+    proxy: dispatcher.proxy,
+    upgrade: dispatcher.upgrade,
     ready,
     async retire(deploymentId) {
       for (const remote of remotes.get(deploymentId)?.values() ?? []) remote.idle()
@@ -237,8 +241,8 @@ export function createBalancer(options: BalancerOptions): Balancer {
       for (const deploymentId of [...waiting.keys()]) refuse(deploymentId, 'The edge is stopping.')
       for (const known of remotes.values()) {
         for (const remote of known.values()) {
-          // A WebSocket does not end by itself.
-          remote.cut('tunnel')
+          // WebSockets don't end on their own.
+          remote.abort('tunnel')
           remote.idle()
         }
       }

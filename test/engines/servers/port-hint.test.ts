@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { nothingListens } from '../../../src/engines/servers/instance/health.ts'
-import { elsewhere } from '../../../src/engines/servers/instance/instance.ts'
+import { withPortHint } from '../../../src/engines/servers/instance/instance.ts'
 
 const reason = `The server was not healthy within 60 s: ${nothingListens}`
 
@@ -11,7 +11,7 @@ test.each([
   ['http://[::]:1337', '1337'],
   ['Port: 9000', '9000'],
 ])('a server that prints %j is told of its port', (line, port) => {
-  expect(elsewhere(reason, ['starting', line])).toBe(
+  expect(withPortHint(reason, ['starting', line])).toBe(
     `${reason}, it names port ${port} instead: it has to take that of PORT`,
   )
 })
@@ -19,10 +19,10 @@ test.each([
 test.each(['I listen to nobody', 'port 3000', 'support 99 things', 'exported 12345'])(
   'one that prints %j is not',
   (line) => {
-    expect(elsewhere(reason, [line])).toBe(reason)
+    expect(withPortHint(reason, [line])).toBe(reason)
   },
 )
 
 test('nor is one that failed for another reason', () => {
-  expect(elsewhere('The server exited with 1', ['port 4000'])).toBe('The server exited with 1')
+  expect(withPortHint('The server exited with 1', ['port 4000'])).toBe('The server exited with 1')
 })

@@ -1,4 +1,4 @@
-// The instances of server projects that have a node, kept equal to the database; kept on disk for a start without it.
+// Mirrors the placed instances of server projects from the database, with a copy on disk for starts without it.
 import type { Logger } from 'pino'
 import type { Database } from '../../../platform/database/database.ts'
 import { follow } from '../../../platform/database/mirror.ts'
@@ -9,8 +9,8 @@ import { readServed, type ServedInstance, wantOnDemand } from '../../../services
 export type InstanceTable = {
   of(deploymentId: string): readonly ServedInstance[]
   has(instance: ServedInstance): boolean
-  /** Asks for one of a deployment that has none. */
-  ask(deploymentId: string): Promise<void>
+  /** Requests an instance of a deployment that has none. */
+  request(deploymentId: string): Promise<void>
   /** Called with each deployment whose instances may have changed. */
   onChange(act: (deploymentId: string) => void): void
   close(): Promise<void>
@@ -27,18 +27,18 @@ export async function openInstanceTable(deps: InstanceTableDeps): Promise<Instan
   const { db, notifications, snapshots, log } = deps
   let rows = new Map<string, ServedInstance[]>()
   const listeners: ((deploymentId: string) => void)[] = []
-  const kept = snapshots?.open('instances', function* (): Generator<ServedInstance> {
+  const store = snapshots?.open('instances', function* (): Generator<ServedInstance> {
     for (const instances of rows.values()) yield* instances
   })
 
-  function tell(deploymentIds: Iterable<string>): void {
+  function notify(deploymentIds: Iterable<string>): void {
     for (const id of deploymentIds) for (const act of listeners) act(id)
   }
 
   function replace(found: ServedInstance[]): void {
     const before = rows
     rows = Map.groupBy(found, ({ deploymentId }) => deploymentId)
-    tell(new Set([...before.keys(), ...rows.keys()]))
+    notify(new Set([...before.keys(), ...rows.keys()]))
   }
 
   const source = {
@@ -46,7 +46,7 @@ export async function openInstanceTable(deps: InstanceTableDeps): Promise<Instan
     listen: (changed: (deploymentId: string) => void) => notifications.on('instance', changed),
     async compare() {
       replace(await readServed(db, null))
-      kept?.changed()
+      store?.changed()
       return []
     },
     async read(deploymentIds: string[]) {
@@ -56,28 +56,28 @@ export async function openInstanceTable(deps: InstanceTableDeps): Promise<Instan
         if (instances) rows.set(id, instances)
         else rows.delete(id)
       }
-      tell(deploymentIds)
-      kept?.changed()
+      notify(deploymentIds)
+      store?.changed()
     },
-    /** Without a file the edge starts all the same: sites of files need none of this. */
+    /** The edge also starts without the copy, because static sites don't need it. */
     async restore() {
-      await kept?.restore(replace)
+      await store?.restore(replace)
       return true
     },
-    onCurrent: () => kept?.current(),
+    onCurrent: () => store?.current(),
   }
   const { close } = await follow(source, notifications, log)
 
   return {
     of: (deploymentId) => rows.get(deploymentId) ?? [],
     has: ({ deploymentId, term }) => rows.get(deploymentId)?.some((one) => one.term === term) ?? false,
-    async ask(deploymentId) {
+    async request(deploymentId) {
       await wantOnDemand(db, { deploymentId })
     },
     onChange: (act) => void listeners.push(act),
     async close() {
       await close()
-      await kept?.close()
+      await store?.close()
     },
   }
 }

@@ -1,8 +1,8 @@
 // What a runner reports of its instances, and one that is wanted again while its last requests end.
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createAssignments } from '../../../src/engines/servers/run/assignments.ts'
 import type { Servers } from '../../../src/engines/servers/run/servers.ts'
-import { createTenures } from '../../../src/engines/servers/run/tenures.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
 import type { Duty } from '../../../src/services/instances/index.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
@@ -19,7 +19,7 @@ function openServer() {
   const done = { retired: 0, halted: 0 }
   let end = () => {}
   const servers = {
-    lane: () => ({}),
+    backend: () => ({}),
     keep: () => end(),
     ready: async () => {},
     retire() {
@@ -40,21 +40,21 @@ test('goes on if production comes back to it, without waiting for them', async (
   await finishDeployment(api.db, api.deps.urls, body.id, { to: 'READY', by: 'system' })
   const { term } = await api.db.instance.create({ data: { deploymentId: body.id, slot: 1, node: 'n', address: 'a' } })
   const { done, end, servers } = openServer()
-  const tenures = createTenures({ db: api.db, servers, log: pino({ level: 'silent' }), handoverMs: 0 })
+  const assignments = createAssignments({ db: api.db, servers, log: pino({ level: 'silent' }), handoverMs: 0 })
   const key = `${body.id}/${term}`
   const follow = (duty: Duty) =>
-    tenures.follow([{ deploymentId: body.id, slot: 1, term: String(term), state: 'healthy', duty } as never])
+    assignments.follow([{ deploymentId: body.id, slot: 1, term: String(term), state: 'healthy', duty } as never])
   const states = async () =>
     (await api.db.instance.findMany({ where: { deploymentId: body.id } })).map(({ state }) => state)
   follow('keep')
-  tenures.onState(key, 'healthy')
+  assignments.onState(key, 'healthy')
   await until(async () => (await states())[0] === 'healthy')
   follow('surplus')
   await until(async () => done.retired === 1 && (await states())[0] === 'leaving')
-  expect(tenures.lane(key)).toBeNull()
+  expect(assignments.backend(key)).toBeNull()
   follow('keep')
   await until(async () => (await states())[0] === 'healthy')
-  expect(tenures.lane(key)).not.toBeNull()
+  expect(assignments.backend(key)).not.toBeNull()
   expect(done.halted).toBe(0)
   // It can leave again.
   follow('surplus')
@@ -72,9 +72,9 @@ test('reports one state after the other, so that the last one stays', async () =
     return new Promise<void>((resolve) => answers.push(resolve))
   }
   const db = { instance: { updateMany } } as never
-  const tenures = createTenures({ db, servers: openServer().servers, log: pino({ level: 'silent' }) })
-  tenures.follow([{ deploymentId: 'd', slot: 1, term: '1', state: 'healthy', duty: 'keep' } as never])
-  tenures.onState('d/1', 'healthy')
+  const assignments = createAssignments({ db, servers: openServer().servers, log: pino({ level: 'silent' }) })
+  assignments.follow([{ deploymentId: 'd', slot: 1, term: '1', state: 'healthy', duty: 'keep' } as never])
+  assignments.onState('d/1', 'healthy')
   await until(() => written.length > 0)
   expect(written).toEqual(['starting'])
   answers[0]!()
