@@ -1,4 +1,4 @@
-// The driver for production: bubblewrap runs every command in its own namespaces.
+// The sandbox driver for production: bubblewrap runs every command in its own namespaces.
 
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,9 +25,9 @@ import { deviceRemedy, remedyOf } from './remedy.ts'
 import { type Host, runInBubblewrap } from './run.ts'
 import { seccompFilter } from './seccomp.ts'
 
-// Not root, so that a command that escapes has no rights; not `nobody`, which other programs use. Debian and systemd
-// leave this id unused, and it is below 65536, where the ids of most containers end. The helpers of a sandbox's
-// network have the next id, so that an escaped command cannot control them either.
+// Not root, so that an escaped command has no privileges; not `nobody`, which other programs use. Debian and systemd
+// leave this id unused, and it is below 65536, where the ids of most containers end. The network helpers use the next
+// id, so that an escaped command can't control them either.
 const UNUSED_ID = 61_000
 
 export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> {
@@ -95,7 +95,7 @@ export async function openBubblewrap(options: SandboxOptions): Promise<Sandbox> 
   }
 }
 
-/** Mode --x for others: bubblewrap, as another user, finds its mounts here, but cannot list them. */
+/** Mode --x for others: bubblewrap runs as another user and needs its mounts here, but can't list them. */
 async function makeRunDirectory(parent: string): Promise<string> {
   const directory = await mkdtemp(join(parent, 'berth-'))
   await chmod(directory, 0o711)
@@ -121,7 +121,7 @@ function warningOf({ groups, user, seccomp }: Host, networkFault: string | null)
   const missing: string[] = []
   if (groups === undefined) {
     missing.push(
-      'No control group can be made here, so memory is watched, not limited: run as root or in a delegated group.',
+      'No control group can be created, so memory is watched, not limited: run as root or in a delegated group.',
     )
   }
   if (user === null) missing.push('Berth is not root, so sandboxed commands have its own user outside the sandbox.')
@@ -136,7 +136,7 @@ function warningOf({ groups, user, seccomp }: Host, networkFault: string | null)
 
 type Run = Sandbox['run']
 
-/** Runs a command, because kernel settings, seccomp filters or security modules may all prevent it. */
+/** Runs a test command, because kernel settings, seccomp filters and security modules may all prevent it. */
 async function probe(run: Run, runDirectory: string): Promise<void> {
   await access('/usr/bin/setpriv').catch(() => {
     throw new SandboxError('setpriv is not installed (Debian: apt install util-linux).')
@@ -145,20 +145,20 @@ async function probe(run: Run, runDirectory: string): Promise<void> {
   if (fault !== null) throw await cannotBeMade(fault)
 }
 
-/** In one sentence, which says what to add where that is known. */
+/** One sentence, with the remedy if it is known. */
 async function cannotBeMade(fault: string): Promise<SandboxError> {
   const remedy = await remedyOf()
   return new SandboxError(`Sandboxes cannot be made here (${fault})${remedy === '' ? '' : `: ${remedy}`}.`)
 }
 
-/** Why sandboxes cannot have their own network, or null; it never fails the sandbox. */
+/** Why sandboxes can't have their own network, or null. Never fails the sandbox. */
 async function probeNetwork(run: Run, { namespaces, runDirectory, user }: Host): Promise<string | null> {
   if (namespaces === null) return null
   const fault = await faultOf(run, runDirectory, { reach: 'public', private: [] })
   return fault && `slirp4netns and nft do not work here (${fault}).${await deviceRemedy(user !== null)}`
 }
 
-/** Whether connections can be opened in a sandbox's namespace; without the right to see its processes they cannot. */
+/** Whether connections can be opened in a sandbox's namespace, which requires access to its processes. */
 async function probeLoopback(run: Run, { loopback, runDirectory }: Host): Promise<boolean> {
   if (loopback === null) return false
   const started = run({
@@ -182,7 +182,7 @@ async function probeLoopback(run: Run, { loopback, runDirectory }: Host): Promis
   }
 }
 
-/** Null if a command runs; otherwise what was said instead, in one line. */
+/** Null if a command runs; otherwise its error output in one line. */
 async function faultOf(run: Run, runDirectory: string, network: Network | null): Promise<string | null> {
   let output = ''
   const exit = await run({

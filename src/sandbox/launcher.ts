@@ -8,26 +8,26 @@ import { PLAN_FD } from './processes/forwarder.ts'
 export type Launch = {
   bwrap: string
   argv: string[]
-  /** Options for bubblewrap; they may hold secrets, so they are passed where `ps` does not show them. */
+  /** Options for bubblewrap. They may contain secrets, so they are passed where `ps` doesn't show them. */
   options: string[]
   mounts: MountPlan
   /** Set when this process is root. */
   drop: { uid: number; gid: number; stage: string } | null
-  /** Command prefix that enters the network namespace; empty: bubblewrap makes one. */
+  /** Command prefix that enters the network namespace; empty if bubblewrap creates one. */
   enter: string[]
   /** Control groups to enter. */
   entrances: string[]
   /** Options of prlimit for all processes, including bubblewrap. */
   resourceLimits: string[]
   /**
-   * For the forwarder, which waits for it and exits if it rejects. A listener needs a plan; the plan's descriptor is
-   * the one before the listener's.
+   * The forwarder waits for its plan and exits if it rejects. A listener requires a plan, whose descriptor comes before
+   * the listener's.
    */
   plan: Promise<string> | null
-  /** For the command. */
+  /** The command's standard input. */
   input: Promise<string> | null
   listener: number | null
-  /** Descriptors to cover. */
+  /** Inherited descriptors to hide. */
   inherited: number[]
   /** File with the filter of system calls. */
   seccomp: string | null
@@ -40,7 +40,7 @@ const SECCOMP_FD = 9
 
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
-/** A shell does the privileged steps and then becomes bubblewrap, so its pid is bubblewrap's. */
+/** A shell does the privileged steps and then becomes bubblewrap, keeping its pid. */
 function script(launch: Launch): string {
   const { drop, mounts } = launch
   const lines = ['set -e']
@@ -57,7 +57,7 @@ function script(launch: Launch): string {
   // If the whole machine runs out of memory, the kernel kills the build, not Berth.
   lines.push('echo 900 > /proc/self/oom_score_adj || :')
   const user = drop === null ? '' : `--reuid ${drop.uid} --regid ${drop.gid} --clear-groups`
-  // The parent may have died before PDEATHSIG was set; bubblewrap itself does not check.
+  // The parent may have died before PDEATHSIG was set, which bubblewrap itself doesn't check.
   const guard = `[ "$PPID" = ${process.pid} ] || exit 1; exec "$@"`
   if (launch.seccomp !== null) lines.push(`exec ${SECCOMP_FD}< ${quote(launch.seccomp)}`)
   const filter = launch.seccomp === null ? '' : `--seccomp ${SECCOMP_FD}`
@@ -71,11 +71,11 @@ function script(launch: Launch): string {
 
 export type Launched = {
   child: ChildProcess & { stdout: Readable; stderr: Readable }
-  /** Host pid of the first process in the sandbox; when it dies, all others die. */
+  /** Host pid of the sandbox's first process, whose death ends all others. */
   init(): number | undefined
-  /** Resolves with that pid when it is known; with undefined if bubblewrap ends before. It is a child of `child`. */
+  /** Resolves with that pid, a child of `child`; undefined if bubblewrap exits first. */
   started: Promise<number | undefined>
-  /** Exit code of the command; undefined if it was never started or did not end by itself. */
+  /** Exit code of the command; undefined if it never started or didn't exit on its own. */
   exitCode(): number | undefined
 }
 
@@ -85,7 +85,7 @@ export function launch(launch: Launch): Launched {
   const stdio: Stdio = [launch.input === null ? 'ignore' : 'pipe', 'pipe', 'pipe', 'pipe', 'pipe']
   if (launch.plan !== null) stdio.push('pipe')
   if (launch.listener !== null) stdio.push(launch.listener)
-  // Ctrl-C in the terminal must reach only Berth, which then stops its sandboxes in order.
+  // Detached, so that Ctrl-C in the terminal only reaches Berth, which then stops its sandboxes.
   const child = spawnClean([...launch.enter, ...argv], stdio, launch.inherited, { detached: true }) as Launched['child']
   let status = ''
   const { promise: started, resolve: start } = Promise.withResolvers<number | undefined>()

@@ -1,4 +1,4 @@
-// What a sandbox sees of the file system, as arguments of bubblewrap.
+// The file system that a sandbox sees, as arguments for bubblewrap.
 import { lstat, readlink, stat } from 'node:fs/promises'
 import { isAbsolute, join, normalize, resolve } from 'node:path'
 import { SandboxError, type SandboxedCommand } from './processes/command.ts'
@@ -8,7 +8,7 @@ export const BUILD = '/build'
 export const HOME = '/home/build'
 export const UID = 1000
 
-// Certificates, link targets of /usr, and the dynamic linker's list; never all of /etc, which contains keys.
+// Certificates, link targets of /usr and the dynamic linker's cache. Never all of /etc, which contains keys.
 const SYSTEM_FILES = [
   '/etc/alternatives',
   '/etc/ca-certificates',
@@ -20,7 +20,7 @@ const SYSTEM_FILES = [
   '/etc/ssl/openssl.cnf',
 ]
 
-/** Files written for the sandbox's /etc; without resolv.conf, only the proxy resolves names. */
+/** Files for the sandbox's /etc. Without resolv.conf, only the proxy resolves names. */
 export const ETC = {
   passwd: `root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nbuild:x:${UID}:${UID}:build:${HOME}:/bin/sh\n`,
   group: `root:x:0:\nbuild:x:${UID}:\n`,
@@ -31,15 +31,15 @@ export const ETC = {
   'resolv.conf': 'nameserver 127.0.0.1\n',
 }
 
-/** Written instead of the id of the host's boot, which tells builds of one machine from those of another. */
+/** Replaces the host's boot id, by which builds could identify the machine. */
 export const BOOT_ID = 'boot-id'
-/** An empty file and an empty directory, which hide what is below /proc. */
+/** An empty file and an empty directory, to hide parts of /proc. */
 export const NOTHING = { file: 'nothing', directory: 'nowhere' }
 
-/** Written instead of what the processors of the host have done, which tells when neighbours work. */
+/** Replaces the host's CPU statistics, which reveal when neighbors are busy. */
 export const STAT = 'stat'
 
-/** A /proc/stat with the same processors, none of which has done anything: programs count them there. */
+/** A /proc/stat with the same number of processors, which programs count there, and zero activity. */
 export function idleStat(text: string): string {
   const idle = text.split('\n').map((line) => {
     const [name = '', ...numbers] = line.split(' ')
@@ -49,9 +49,9 @@ export function idleStat(text: string): string {
   return idle.join('\n')
 }
 
-// What the kernel tells everybody about the host: its boot parameters, keyrings, addresses, disks, timers and drivers,
-// and how busy it is in detail. Container engines hide much the same. What programs need stays: cpuinfo, version and
-// most of /proc/sys; so do meminfo, loadavg and uptime, because sysinfo(2) tells the same.
+// What the kernel reveals about the host: boot parameters, keyrings, addresses, disks, timers, drivers and detailed
+// load. Container engines hide much the same. What programs need stays visible: cpuinfo, version and most of /proc/sys.
+// So do meminfo, loadavg and uptime, because sysinfo(2) reveals the same.
 const HIDDEN_FILES = [
   ...[
     'cmdline',
@@ -85,7 +85,7 @@ const HIDDEN_FILES = [
 ]
 const HIDDEN_DIRECTORIES = ['acpi', 'asound', 'bus', 'driver', 'fs', 'irq', 'pressure', 'scsi']
 
-/** Mounts over parts of /proc, for after it is mounted; `from` is the directory with what is shown instead. */
+/** Mounts that hide parts of /proc. `from` is the directory with the replacements. */
 export async function hidingMounts(from: string): Promise<string[]> {
   const shown = [
     ...HIDDEN_FILES.map((name) => [name, NOTHING.file] as const),
@@ -96,20 +96,20 @@ export async function hidingMounts(from: string): Promise<string[]> {
   const found: string[] = []
   for (const [name, source] of shown) {
     const path = join('/proc', name)
-    // Not every kernel has them all, and nothing can be made in /proc.
+    // Kernels differ, and mount points can't be created in /proc.
     if (await stat(path).catch(() => undefined)) found.push('--ro-bind', join(from, source), path)
   }
   return found
 }
 
-/** Names in /etc, with the files above. */
+/** Maps names in /etc to the files above. `names` is whether DNS is available. */
 export function etcFiles(names: boolean): Record<string, keyof typeof ETC> {
   const always = { passwd: 'passwd', group: 'group', hosts: 'hosts' } as const
   if (!names) return { ...always, 'nsswitch.conf': 'nsswitch.conf' }
   return { ...always, 'nsswitch.conf': 'nsswitch-dns.conf', 'resolv.conf': 'resolv.conf' }
 }
 
-/** Read-only mounts of the system, the same for every run, as far as they exist on this host. */
+/** The read-only system mounts that exist on this host. */
 export async function systemMounts(): Promise<string[]> {
   const found: string[] = []
   for (const path of ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64']) {
@@ -123,15 +123,15 @@ export async function systemMounts(): Promise<string[]> {
 
 export type MountPlan = {
   arguments: string[]
-  /** Host paths that root binds, in this order, to 0, 1, 2 … in the stage; empty when they are used as they are. */
+  /** Host paths that root binds to 0, 1, 2 … in the stage; empty if they are mounted directly. */
   staged: string[]
   workTree: string
   caches: { host: string; empty?: boolean }[]
 }
 
 /**
- * `stage` is where root mounts what the sandbox's user cannot reach by its path: data directories and checkouts may be
- * below directories closed to others. Null if bubblewrap runs as the user of this process.
+ * `stage` is where root binds paths that the sandbox's user couldn't reach, since data directories may be below closed
+ * ones. Null if bubblewrap runs as this process's user.
  */
 export async function planMounts(command: SandboxedCommand, tools: Tools, stage: string | null): Promise<MountPlan> {
   const staged: string[] = []
@@ -161,7 +161,7 @@ export async function planMounts(command: SandboxedCommand, tools: Tools, stage:
   return { arguments: found, staged, workTree, caches }
 }
 
-/** Inside the work tree, whatever the project's settings say; a symlink on the way stays within the sandbox. */
+/** Keeps `cwd` inside the work tree. A symlink on the way can't leave the sandbox. */
 export function relative(cwd: string): string {
   const path = normalize(cwd)
   if (isAbsolute(path) || path === '..' || path.startsWith('../'))
@@ -172,7 +172,7 @@ export function relative(cwd: string): string {
 async function directory(path: string): Promise<string> {
   const absolute = resolve(path)
   const entry = await lstat(absolute).catch(() => undefined)
-  // Not through a link: a command could have left one to have another directory mounted, or its owner changed.
+  // Not through a link, which a command could have left to get another directory mounted or its owner changed.
   if (!entry?.isDirectory()) throw new SandboxError(`${absolute} is no directory.`)
   return absolute
 }

@@ -1,19 +1,19 @@
 // Options of a sandbox that depend on this machine and installation.
 export type SandboxOptions = {
-  /** Directories in which bwrap, slirp4netns, nft, npm and other package managers are looked for, as in PATH. */
+  /** Where to find bwrap, slirp4netns, nft, npm and other package managers, in the form of PATH. */
   searchPath: string
-  /** User of commands on the host, if Berth itself is root. */
+  /** Host user of commands if Berth runs as root. */
   user?: { uid: number; gid: number }
-  /** For sockets; a short path that every user can traverse. */
+  /** For sockets: a short path that every user can traverse. */
   runDirectory?: string
-  /** False: do not use them, as on machines where none can be made. */
+  /** False disables control groups, as on machines that don't support them. */
   controlGroups?: boolean
-  /** True: connections to servers always pass a forwarder in the sandbox, as on machines where it cannot be entered. */
+  /** True makes connections to servers pass a forwarder, as on machines where sandboxes can't be entered. */
   forwardConnections?: boolean
-  /** For tests: how processes are tracked without bubblewrap; default: the best way that works here. */
+  /** For tests: how to track processes without bubblewrap. Default: the best method that works here. */
   containment?: 'pid-namespace' | 'marker'
-  /** Addresses of the platform besides those of this machine's interfaces; sandboxes cannot reach them. */
+  /** The platform's further addresses, which sandboxes can't reach, besides this machine's interfaces. */
   ownAddresses?: string[]
-  /** Upstream name servers for sandboxes, each `address[:port]`; empty: those of the system. */
+  /** Upstream name servers, each `address[:port]`. If empty, the system's. */
   resolvers?: string[]
 }

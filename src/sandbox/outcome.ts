@@ -1,4 +1,4 @@
-// Waits until a started sandbox ends, and reports why it ended.
+// Waits until a sandbox ends, and reports why.
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { constants } from 'node:os'
@@ -19,7 +19,7 @@ import type { DiskWatch } from './processes/disk.ts'
 import { hear } from './processes/listening.ts'
 import { watchMemory } from './processes/memory.ts'
 
-/** Stops the sandbox when required; resolves when its last process is gone. */
+/** Stops the sandbox on demand; resolves when its last process is gone. */
 export async function outcome(
   launched: Launched,
   command: SandboxedCommand,
@@ -54,13 +54,13 @@ export async function outcome(
   try {
     await closed
     await gone(launched.init())
-    // After our SIGKILL, bubblewrap may still have reported an exit code, which is ignored.
+    // After our SIGKILL, ignore an exit code that bubblewrap may still report.
     const code = forced ? null : (launched.exitCode() ?? null)
     if (stop.signal.aborted) return exit(code, stop.signal.reason)
     const out = code === 0 ? null : await group?.outOfMemory()
     if (out === 'machine') throw new SandboxLost('the machine ran out of memory')
     if (out === 'group') return exit(code, 'memory')
-    // Nobody in the sandbox can do that.
+    // Nobody inside the sandbox can do that.
     if (code === null && child.signalCode === 'SIGKILL') throw new SandboxLost('its sandbox was killed from outside')
     if (code === null) throw new SandboxError(`The sandbox could not be started: ${errorOutput.trim() || 'no output'}`)
     if (code !== 0 && (await disk?.exceeded())) return exit(code, 'disk')
@@ -75,7 +75,7 @@ export async function outcome(
 
 const signalNames = Object.entries(constants.signals) as [NodeJS.Signals, number][]
 
-/** `code` as a shell reports it, 128 + n for a signal; null if we ended the command by SIGKILL. */
+/** `code` follows the shell's convention of 128 + n for signals; null if we killed the command. */
 export function exit(code: number | null, reason: 'exit' | StopReason): Exit {
   const number = code === null ? constants.signals.SIGKILL : code - 128
   return { code, signal: signalNames.find(([, value]) => value === number)?.[0] ?? null, reason }
@@ -89,7 +89,7 @@ function signal(pid: number | undefined, name: NodeJS.Signals): void {
   }
 }
 
-/** The first process of a sandbox dies a moment after bubblewrap, and after all others in the sandbox. */
+/** A sandbox's first process dies shortly after bubblewrap, and after all others in the sandbox. */
 async function gone(init: number | undefined): Promise<void> {
   for (let tries = 0; init !== undefined && tries < 500; tries++) {
     const state = await readFile(`/proc/${init}/stat`, 'utf8').catch(() => ') Z')

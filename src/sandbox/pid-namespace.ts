@@ -1,4 +1,4 @@
-// Runs a command in a PID namespace by util-linux: all its processes die with the first, and that dies with Berth.
+// Runs a command in a PID namespace with util-linux, so that all its processes die with the first, and that with Berth.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -15,11 +15,11 @@ const LOOK_TIMEOUT_MS = 2000
 // The parent may have died before PDEATHSIG was set.
 const GUARD = `[ "$PPID" = "$0" ] || exit 1; exec "$@"`
 
-// The first process: waits for the command, adopts orphans, and ignores SIGTERM. The shell's message about a command
-// killed by a signal is discarded; a subshell, because dash would otherwise redirect its own stderr.
+// The first process waits for the command, adopts orphans and ignores SIGTERM. It discards the shell's message about a
+// killed command. The subshell is needed because dash would otherwise redirect its own stderr.
 const FIRST = `echo >&${STARTED_FD}; exec 4>&2 2>/dev/null; (exec "$@" 2>&4 ${STARTED_FD}>&- 4>&-); exit $?`
 
-/** Undefined if none can be made: not Linux, no util-linux, or the kernel or container refuses. */
+/** Undefined if unavailable: not Linux, no util-linux, or refused by the kernel or the container. */
 export async function openPidNamespaces(searchPath: string): Promise<Containment | undefined> {
   if (process.platform !== 'linux') return undefined
   const path = `${searchPath}:${SYSTEM_PATH}`
@@ -29,7 +29,7 @@ export async function openPidNamespaces(searchPath: string): Promise<Containment
     const wrap = (argv: string[]) => [
       ...[setpriv, '--pdeathsig', 'KILL', '/bin/sh', '-c', GUARD, String(process.pid)],
       ...[unshare, ...options, '--pid', '--fork', '--kill-child', '--'],
-      // A session of its own, so that the group that gets SIGTERM contains neither unshare nor Berth.
+      // A new session, so that the process group for SIGTERM contains neither unshare nor Berth.
       ...[setsid, '/bin/sh', '-c', FIRST, 'berth', ...argv],
     ]
     const containment: Containment = {
@@ -43,10 +43,10 @@ export async function openPidNamespaces(searchPath: string): Promise<Containment
 }
 
 function waysToUnshare(): string[][] {
-  // Without root, a user namespace is made first. The user is kept (since util-linux 2.38), or mapped to root.
+  // Without root, it needs a user namespace, which keeps the user (since util-linux 2.38) or maps it to root.
   const users = [['--user', '--map-current-user'], ['--map-root-user']]
   const all = process.getuid?.() === 0 ? [[], ...users] : users
-  // Containers that mask parts of /proc forbid a new mount of it; the outer /proc then shows other pids.
+  // Containers that mask parts of /proc forbid mounting it again. The outer /proc then shows other pids.
   return [...all.map((user) => [...user, '--mount-proc']), ...all]
 }
 
@@ -83,7 +83,7 @@ function start([program, ...rest]: string[], { cwd, environment, stdin }: Place)
     .on('data', () => {
       started = true
     })
-  /** Outer pid of the first process, the only child of unshare. Undefined if it has ended or is hidden. */
+  /** Outer pid of the first process, unshare's only child. Undefined if it has exited or is hidden. */
   const first = async () => {
     const endMs = performance.now() + LOOK_TIMEOUT_MS
     while (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
@@ -96,7 +96,7 @@ function start([program, ...rest]: string[], { cwd, environment, stdin }: Place)
   }
   const kill = async () => {
     const pid = await first()
-    // Not unshare itself: it waits for the first process, which the kernel reaps only after all others.
+    // Not unshare itself, which waits for the first process, whom the kernel reaps last.
     if (pid !== undefined) signal(pid, 'SIGKILL')
     else child.kill('SIGKILL')
   }
@@ -105,7 +105,7 @@ function start([program, ...rest]: string[], { cwd, environment, stdin }: Place)
     kill,
     async terminate() {
       const pid = await first()
-      // Without its own group, the command has not been started yet.
+      // Without its own group, the command hasn't started yet.
       if (pid === undefined || !signal(-pid, 'SIGTERM')) await kill()
     },
     gone: async () => {},
@@ -113,7 +113,7 @@ function start([program, ...rest]: string[], { cwd, environment, stdin }: Place)
   }
 }
 
-/** Not every kernel lists children, so this scans all processes; synchronously, because the grace period is short. */
+/** Scans all processes, because not every kernel lists children. Synchronous, because the grace period is short. */
 function childOf(parent: number): number | undefined {
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue

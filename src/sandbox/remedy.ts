@@ -1,4 +1,4 @@
-// What to change where sandboxes cannot be made: settings of the kernel, or what a container is not allowed.
+// Suggests what to change if sandboxes don't work: kernel settings, or permissions of the container.
 import { execFile } from 'node:child_process'
 import { access, constants, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -8,9 +8,9 @@ const SYS_ADMIN = 21n
 
 export type Surroundings = {
   root: boolean
-  /** Text of a file; empty if it cannot be read. */
+  /** A file's text; empty if it can't be read. */
   read(path: string): Promise<string>
-  /** Whether a program in a user namespace of its own may name its host, which seccomp profiles of containers refuse. */
+  /** Whether a program in its own user namespace may set the host name, which containers' seccomp profiles refuse. */
   canNameHost(): Promise<boolean>
 }
 
@@ -24,7 +24,7 @@ const here: Surroundings = {
     ),
 }
 
-/** One clause on what to add, found by looking at the process and the kernel; empty when nothing is known to be wrong. */
+/** A clause that says what to change, from the state of the process and the kernel; empty if no cause is found. */
 export async function remedyOf({ root, read, canNameHost }: Surroundings = here): Promise<string> {
   const status = await read('/proc/self/status')
   const capabilities = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? '0'}`)
@@ -50,7 +50,7 @@ export async function remedyOf({ root, read, canNameHost }: Surroundings = here)
   return `add ${options.map((option) => `\`${option}\``).join(', ')} to the \`security_opt\` of this container, as compose.yaml does`
 }
 
-/** The same for the network of a sandbox; root makes the device itself. */
+/** Like `remedyOf`, for a sandbox's network. Root creates the device itself. */
 export async function deviceRemedy(root: boolean, device = '/dev/net/tun'): Promise<string> {
   if (root) return ''
   const opens = await access(device, constants.R_OK | constants.W_OK).then(

@@ -1,4 +1,4 @@
-// One run in bubblewrap, from its mounts to its last process and the cleanup.
+// Runs one command in bubblewrap, from its mounts to the cleanup.
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { clearTimeout, setTimeout } from 'node:timers'
@@ -26,14 +26,14 @@ import type { Tools } from './programs/tools.ts'
 export type Host = NetworkHost & {
   bwrap: string
   runDirectory: string
-  /** Mounts over what /proc tells of the host. */
+  /** Mounts that hide host information in /proc. */
   hiding: string[]
   groups: ControlGroups | undefined
   tools: Tools
   system: string[]
-  /** Null: connections to servers pass the forwarder. */
+  /** Null if connections to servers pass the forwarder. */
   loopback: Loopback | null
-  /** Measures directories from inside a sandbox. */
+  /** Measures directories inside a sandbox. */
   du: Du
   /** File with the seccomp filter; null if there is none for this architecture. */
   seccomp: string | null
@@ -61,7 +61,7 @@ export function runInBubblewrap(host: Host, command: SandboxedCommand): Sandboxe
   const connect = Promise.withResolvers<Connect | null>()
   const exited = execute(host, command, stop, connect.resolve).finally(() => clearTimeout(deadline))
   exited.then(() => connect.resolve(null), connect.reject)
-  // Not awaited by all callers: a rejection must not be unhandled.
+  // Not all callers await this, so a rejection must not be unhandled.
   connect.promise.catch(() => {})
   return {
     exited,
@@ -151,7 +151,7 @@ async function execute(
     const inner = plan ? [host.tools.node, FORWARDER_INSIDE] : command.argv
     const launched = launch({
       bwrap: host.bwrap,
-      // RLIMIT_NPROC counts the user's processes in this sandbox only, so it limits the whole sandbox.
+      // RLIMIT_NPROC only counts the user's processes in this sandbox, so it limits the whole sandbox.
       argv: group ? inner : ['prlimit', `--nproc=${limits.processes + OWN.forwarderProcesses}`, '--', ...inner],
       options,
       mounts,
@@ -159,14 +159,14 @@ async function execute(
       drop: host.user && { ...host.user, stage: join(host.runDirectory, 'stage') },
       entrances: group?.entrances ?? [],
       resourceLimits: ['--core=0', ...(limits.diskMb ? [`--fsize=${Math.ceil(limits.diskMb * 1024 * 1024)}`] : [])],
-      // The forwarder starts meanwhile; it runs nothing before it gets the plan.
+      // The forwarder starts while the network connects, but runs nothing before it gets the plan.
       plan: plan && Promise.resolve(network?.connected).then(() => JSON.stringify(plan)),
       input: command.input ?? null,
       listener: listener?.descriptor ?? null,
       inherited: host.inherited,
       seccomp: host.seccomp,
     })
-    // Berth accepts no connections from here on: only the sandbox holds the socket.
+    // From now on only the sandbox holds the socket.
     listener?.server.close()
     if (listener) tellConnect((options) => connectTo({ path: listener.socketPath, ...options }))
     const entering = loopback && enter(loopback, launched, listenPort!, tellConnect)
@@ -194,7 +194,7 @@ async function enter(loopback: Loopback, launched: Launched, port: number, tell:
   return inside
 }
 
-/** A server that lost its network must be stopped. The delay lets an out-of-memory kill be reported as such. */
+/** Stops a server that lost its network. The delay lets an out-of-memory kill be reported as such. */
 function watchLoss(lost: Promise<void>, onLoss: () => void): { acted(): boolean; stop(): void } {
   let timer: NodeJS.Timeout | undefined
   let [acted, stopped] = [false, false]
@@ -215,6 +215,6 @@ function watchLoss(lost: Promise<void>, onLoss: () => void): { acted(): boolean;
 }
 
 function refuseNul(options: string[], argv: string[]): void {
-  // Bubblewrap's options are separated by NUL: a NUL within a value would start another option.
+  // NUL separates bubblewrap's options, so a NUL in a value would start another option.
   if ([...options, ...argv].some((text) => text.includes('\0'))) throw new SandboxError('A value has a NUL in it.')
 }

@@ -1,4 +1,4 @@
-// Runs untrusted commands: picks the driver that works on this machine.
+// Creates the sandbox for untrusted commands, with a driver that works on this machine.
 import { openBubblewrap } from './bubblewrap.ts'
 import type { SandboxOptions } from './options.ts'
 import { type Sandbox, SandboxError } from './processes/command.ts'
@@ -7,7 +7,7 @@ import { openUnprotected } from './unprotected.ts'
 export type { SandboxOptions } from './options.ts'
 export * from './processes/command.ts'
 
-/** `auto` uses bubblewrap if a test command runs in it; otherwise none, with the cause as a warning. */
+/** `auto` uses bubblewrap if a test command runs in it. Otherwise it runs without protection and warns why. */
 export async function createSandbox(mode: 'auto' | 'bubblewrap' | 'none', options: SandboxOptions): Promise<Sandbox> {
   if (mode === 'none') return openUnprotected(options, 'BUILD_SANDBOX is none.')
   try {

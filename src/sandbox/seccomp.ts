@@ -1,4 +1,4 @@
-// The system calls that a sandboxed command may not make, as a seccomp filter for bubblewrap (classic BPF).
+// A seccomp filter (classic BPF) with the system calls that sandboxed commands must not make.
 
 type Numbers = { x64: number | null; arm64: number | null }
 
@@ -6,27 +6,27 @@ const calls = (rows: Record<string, [x64: number | null, arm64: number | null]>)
   Object.fromEntries(Object.entries(rows).map(([name, [x64, arm64]]) => [name, { x64, arm64 }]))
 
 /**
- * Answered ENOSYS, as by a kernel that lacks them, so that programs fall back: the C library then uses clone, whose
- * flags a filter can see; those of clone3 are in memory. Calls made through an io_uring are not seen by any filter.
+ * Fail with ENOSYS, as on kernels that lack them, so that programs fall back: the C library then uses clone, whose flags
+ * a filter can see, while clone3's are in memory. No filter sees calls made through an io_uring.
  */
 export const ABSENT = calls({
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
   clone3: [435, 435],
-  // Handles of processes: Go and others use them where they are, and process ids otherwise.
+  // Process handles, without which Go and others fall back to process ids.
   pidfd_open: [434, 434],
   pidfd_getfd: [438, 438],
-  // Some kernels are built without it; segments of 16 bits have been a way into the kernel more than once.
+  // Optional in kernels. 16-bit segments have caused several kernel exploits.
   modify_ldt: [154, null],
 })
 
 /**
- * Answered EPERM. Most need a capability that no sandboxed command has; they are refused before the kernel code for
- * them runs, where bugs are found every year. adjtimex is not here: without rights it only reads the clock.
+ * Fail with EPERM. Most need a capability that no sandboxed command has, but refusing them earlier avoids kernel code
+ * where bugs are found every year. adjtimex is missing because without privileges it only reads the clock.
  */
 export const REFUSED = calls({
-  // Other namespaces, and all ways to mount.
+  // Namespaces and mounts.
   unshare: [272, 97],
   setns: [308, 268],
   mount: [165, 40],
@@ -40,23 +40,23 @@ export const REFUSED = calls({
   fsmount: [432, 432],
   fspick: [433, 433],
   mount_setattr: [442, 442],
-  // Since Linux 6.15, later than most headers; new calls have one number on all architectures.
+  // Since Linux 6.15, newer than most headers. New calls have the same number on all architectures.
   open_tree_attr: [467, 467],
-  // BPF programs, perf events, and userfaultfd, which helps to win races in the kernel.
+  // BPF programs, perf events, and userfaultfd, which helps win races in the kernel.
   bpf: [321, 280],
   perf_event_open: [298, 241],
   userfaultfd: [323, 282],
   fanotify_init: [300, 262],
-  // Reading and steering other processes, which a debugger needs and no build does.
+  // Reading and controlling other processes, which debuggers need but builds don't.
   ptrace: [101, 117],
   process_vm_readv: [310, 270],
   process_vm_writev: [311, 271],
   kcmp: [312, 272],
-  // Keyrings belong to a user of the host, not to a sandbox.
+  // Keyrings belong to a host user, not to a sandbox.
   add_key: [248, 217],
   request_key: [249, 218],
   keyctl: [250, 219],
-  // Open a file by its inode number, bypassing directory permissions.
+  // Opening files by inode number, which bypasses directory permissions.
   open_by_handle_at: [304, 265],
   name_to_handle_at: [303, 264],
   lookup_dcookie: [212, 18],
@@ -87,25 +87,25 @@ export const REFUSED = calls({
 })
 
 /**
- * Answered EOPNOTSUPP, so that the C library writes zeros instead: fallocate takes gigabytes of disk at once, before
- * the disk watch could see that a build is over its limit.
+ * Fail with EOPNOTSUPP, so that the C library writes zeros instead: fallocate can allocate gigabytes before the disk
+ * watch notices that a build exceeds its limit.
  */
 export const UNSUPPORTED = calls({ fallocate: [285, 47] })
 
-/** Allowed with some arguments; these arguments are all 32 bits wide, and the kernel ignores the upper half. */
+/** Allowed with some arguments. All of these are 32 bits wide, and the kernel ignores the upper half. */
 export const CHECKED = calls({ clone: [56, 220], ioctl: [16, 29], socket: [41, 198], personality: [135, 92] })
 
 // CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
 const NEW_NAMESPACES = 0x7e02_0000
-// TIOCSTI and TIOCLINUX put characters into the input of a terminal, where the shell outside would run them.
+// TIOCSTI and TIOCLINUX inject characters into a terminal's input, which the shell outside would run.
 const TERMINAL_INPUT = [0x5412, 0x541c]
-// Unix, IPv4, IPv6 and netlink. Of the others AF_VSOCK reaches the host of a virtual machine from every
-// network namespace, AF_ALG and the rare protocols load kernel modules.
+// Unix, IPv4 and IPv6; netlink is checked below. AF_VSOCK reaches a virtual machine's host from every network
+// namespace, and AF_ALG and rare protocols load kernel modules.
 const SOCKET_FAMILIES = [1, 2, 10]
-// Of netlink only routes, which getifaddrs reads. The others, such as XFRM and netfilter, configure the kernel, and bugs
-// in them have made processes root that were it in no namespace but their own.
+// Of netlink, only routes, which getifaddrs reads. Others, such as XFRM and netfilter, configure the kernel, and their
+// bugs have given root on the host to processes that were only root in their own namespace.
 const [NETLINK, NETLINK_ROUTE] = [16, 0]
-// Linux, PER_LINUX32, UNAME26, both, and the query. Others turn memory protection off.
+// Linux, PER_LINUX32, UNAME26, both, and the query. Others turn off memory protection.
 const PERSONALITIES = [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff]
 
 const AUDIT_ARCHITECTURE = { x64: 0xc000_003e, arm64: 0xc000_00b7 }
@@ -115,7 +115,7 @@ const ERRNO = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EOPNOTSUPP: 95, EAFNO
 const ALLOW = 0x7fff_0000
 const KILL_PROCESS = 0x8000_0000
 
-// struct seccomp_data: the number, the architecture, the instruction pointer, six arguments of 8 bytes, low half first.
+// struct seccomp_data: number, architecture, instruction pointer, six arguments of 8 bytes, low half first.
 const NUMBER = 0
 const ARCHITECTURE = 4
 const argument = (index: number) => 16 + 8 * index
@@ -124,7 +124,7 @@ type Instruction = { code: number; yes: number; no: number; k: number }
 const load = (offset: number): Instruction => ({ code: 0x20, yes: 0, no: 0, k: offset })
 const answer = (value: number): Instruction => ({ code: 0x06, yes: 0, no: 0, k: value })
 const refuse = (errno: keyof typeof ERRNO) => answer(0x0005_0000 | ERRNO[errno])
-/** Runs the block if the test is true, otherwise skips it. */
+/** Runs the block only if the test is true. */
 const when = (code: number, k: number, block: Instruction[]): Instruction[] => [
   { code, yes: 0, no: block.length, k },
   ...block,
@@ -134,9 +134,9 @@ const AT_LEAST = 0x35
 const ANY_BIT = 0x45
 
 /**
- * The filter for this architecture; null if its call numbers are unknown. Programs of another architecture are killed
- * by SIGSYS, which shows the cause: a 32-bit program whose every call fails, even exit, would crash at random. Numbers
- * of x32 are answered ENOSYS, as by every kernel without x32.
+ * Null for unsupported architectures. Programs of another architecture are killed by SIGSYS, which shows the cause: if
+ * every call of a 32-bit program failed, even exit, it would crash at random. x32 numbers fail with ENOSYS, as on
+ * kernels without x32.
  */
 export function seccompFilter(arch: string = process.arch): Buffer | null {
   if (arch !== 'x64' && arch !== 'arm64') return null

@@ -1,4 +1,4 @@
-// The driver for development without bubblewrap: no protection, but a deadline, a disk watch, and all processes end.
+// The sandbox driver for development without bubblewrap: no protection, but deadlines, disk limits and process cleanup.
 import { once } from 'node:events'
 import { access, constants, mkdir } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
@@ -28,7 +28,7 @@ import { hear } from './processes/listening.ts'
 import { openMarkers } from './processes/marker.ts'
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
-// By then all tracked processes have ended; only an escaped one could keep the output open.
+// All tracked processes have exited by then, so only an escaped one could keep the output open.
 const OUTPUT_TIMEOUT_MS = 500
 
 export async function openUnprotected(options: SandboxOptions, cause: string): Promise<Sandbox> {
@@ -51,7 +51,7 @@ export async function openUnprotected(options: SandboxOptions, cause: string): P
   }
 }
 
-/** The best way that works here, unless a test wants the other. */
+/** Uses the best method that works here, unless a test chooses one. */
 async function openContainment({ searchPath, containment: way }: SandboxOptions): Promise<Containment> {
   const namespaces = way === 'marker' ? undefined : await openPidNamespaces(searchPath)
   if (way === 'pid-namespace' && namespaces === undefined) throw new SandboxError('No PID namespace can be made here.')
@@ -126,7 +126,7 @@ async function execute(
   }
   const end = () => {
     if (stop.signal.reason !== 'killed') return kill()
-    // The grace period starts with the signal, which is sent only after the command has started.
+    // The grace period starts with the signal, which is sent once the command has started.
     void contained.terminate().then(() => {
       if (!ended) grace = setTimeout(kill, GRACE_MS)
     })
@@ -137,7 +137,7 @@ async function execute(
     ended = true
     clearTimeout(grace)
     await contained.gone()
-    // A `readStdout` reader may still read the rest at its own pace.
+    // A `readStdout` reader may still be reading the rest.
     if (!command.readStdout) {
       await Promise.race([closed, delay(OUTPUT_TIMEOUT_MS)])
       child.stdout.destroy()
@@ -157,7 +157,7 @@ async function execute(
   }
 }
 
-/** The path of a program, as execvp finds it: a shell would prefer its own builtins. */
+/** Finds a program like execvp, because a shell would prefer its own builtins. */
 async function locate(name: string, cwd: string, path: string): Promise<string> {
   const places = name.includes('/') ? [cwd] : path.split(delimiter).filter(Boolean)
   for (const place of places) {
@@ -171,7 +171,7 @@ async function locate(name: string, cwd: string, path: string): Promise<string> 
   throw new SandboxError(`${name} could not be started: there is no such program.`)
 }
 
-/** Nothing is mounted here, so paths inside the sandbox are replaced by host paths in variables. */
+/** Replaces sandbox paths in variables by host paths, because nothing is mounted here. */
 function mapPaths(
   environment: Record<string, string>,
   mounts: { host: string; inside: string }[],
@@ -183,7 +183,7 @@ function mapPaths(
   return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, map(value)]))
 }
 
-/** The requested port is for a private network; on the host it may be in use. */
+/** A free port, because the requested one may be in use on the host. */
 async function freeAddress(): Promise<{ host: string; port: number }> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,12 +1,12 @@
-// Decides which hosts a sandboxed command may reach, and which addresses it must never reach.
+// Decides which hosts and addresses a sandboxed command may reach.
 import { promises as dns, type LookupAddress } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { inwardIpv4 } from '../../platform/http/public-address.ts'
 import type { Network } from '../processes/command.ts'
 
-// Documentation ranges are not refused: nothing of the platform listens there, and closed networks use them for a
-// mirror of the package registry.
+// Documentation ranges are allowed: nothing of the platform listens there, and closed networks use them for registry
+// mirrors.
 const INWARD_IPV6 = [
   ['::', 96],
   ['64:ff9b::', 96],
@@ -24,19 +24,19 @@ for (const [network, prefix] of INWARD_IPV6) inward.addSubnet(network, prefix, '
 
 const familyOf = (address: string) => (isIP(address) === 4 ? 'ipv4' : 'ipv6')
 
-/** Private, loopback, link-local or multicast, or an address that embeds one; BlockList unwraps ::ffff:a.b.c.d. */
+/** Whether an address is, or embeds, a private, loopback, link-local or multicast one. BlockList unwraps ::ffff:a.b.c.d. */
 export function leadsInward(address: string): boolean {
   return isIP(address) === 0 || inward.check(address, familyOf(address))
 }
 
-/** What a sandbox may not reach: the ranges above and every address of the platform, even public ones. */
+/** What a sandbox must not reach: the ranges above and all of the platform's addresses, even public ones. */
 export type Boundary = {
-  /** Addresses of the platform that are in none of the ranges. */
+  /** The platform's addresses outside the ranges. */
   own: string[]
   crosses(address: string): boolean
 }
 
-/** Reads the machine's interfaces each time, because their addresses change. */
+/** Reads the machine's interfaces on each call, because their addresses change. */
 export function readBoundary(configured: readonly string[]): Boundary {
   const interfaces = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
   const all = [...interfaces.map(({ address }) => address), ...configured]
@@ -50,7 +50,7 @@ export type Target = { host: string; port: number }
 
 export type Destination = { addresses: LookupAddress[] } | { refused: string }
 
-/** Parses `host:port`; the host in lower case, without brackets or final dot. Undefined if invalid. */
+/** Parses `host:port`, with the host in lower case, without brackets or trailing dot. Undefined if invalid. */
 export function readTarget(text: string, defaultPort?: number): Target | undefined {
   const [, bracketed, plain, digits] = /^(?:\[([0-9a-f:.]+)\]|([^\s:/@[\]]+))(?::(\d{1,5}))?$/i.exec(text) ?? []
   const port = digits === undefined ? defaultPort : Number(digits)
@@ -61,7 +61,7 @@ export function readTarget(text: string, defaultPort?: number): Target | undefin
 
 const resolve = (host: string) => dns.lookup(host, { all: true })
 
-/** The `host:port` of a list; one without a port stands for 80 and 443. */
+/** Parses a list of `host:port`. An entry without a port means 80 and 443. */
 export function readList(texts: readonly string[]): Target[] {
   return texts.flatMap((text) => {
     const ports = /\]$|^[^:]*$/.test(text) ? [80, 443] : [undefined]
@@ -74,13 +74,13 @@ export function readList(texts: readonly string[]): Target[] {
 }
 
 export type Lookups = {
-  /** For listed hosts, which the operator chose. */
+  /** For listed hosts, which the operator trusts. */
   listed?: (host: string) => Promise<LookupAddress[]>
-  /** For all others. */
+  /** For all other hosts. */
   others: (host: string) => Promise<LookupAddress[]>
 }
 
-/** Resolves the target of a connection: the caller connects to these addresses, because the name may change. */
+/** Resolves a target to the addresses to connect to. Resolving the name again could give different ones. */
 export function egressRules(
   network: Network,
   { crosses }: Boundary,

@@ -1,4 +1,4 @@
-// Connections to servers in the forms that callers need.
+// Opens connections as promises, and adapts them for `http.request`.
 import type { RequestOptions } from 'node:http'
 import { type NetConnectOpts, connect as open, type Socket } from 'node:net'
 import type { Connect } from '../processes/command.ts'
@@ -14,12 +14,12 @@ export function connectTo(target: NetConnectOpts): Promise<Socket> {
   return promise
 }
 
-/** For `http.request`, without an agent. */
+/** Creates connections for `http.request` without an agent. */
 export function createConnectionBy(connect: Connect): NonNullable<RequestOptions['createConnection']> {
   return ({ timeout }, done) => {
     connect().then(
       (socket) => {
-        // Node listens to the timeout of such a socket, but does not set it.
+        // Node listens for the timeout of such a socket but doesn't set it.
         if (timeout !== undefined) socket.setTimeout(timeout)
         done(null, socket)
       },

@@ -1,4 +1,4 @@
-// Network access for a sandbox: an HTTP proxy on a unix socket, one per run, for listed or all public hosts.
+// A sandbox's HTTP proxy on a unix socket, one per run, for listed or all public hosts.
 import type { LookupAddress } from 'node:dns'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { connect, type LookupFunction, type Socket } from 'node:net'
@@ -8,7 +8,7 @@ import { type Boundary, egressRules, readTarget, type Target } from './addresses
 
 export type EgressProxy = { close(): Promise<void> }
 
-// A build opens some dozens; the bound protects the descriptors of the host.
+// A build opens a few dozen. The limit protects the host's descriptors.
 const MAX_CONNECTIONS = 256
 const CONNECT_TIMEOUT_MS = 30_000
 const partBytes = 64 << 10
@@ -68,7 +68,7 @@ export async function openEgress(
     function relay(bytes: number, memory: Uint8Array): boolean {
       const isSmall = bytes < partBytes / 4
       const part = Buffer.from(memory.buffer, memory.byteOffset, bytes)
-      // What waits is counted by its bytes, but takes all of the memory that it is in.
+      // The queue is counted by bytes, but each part occupies its whole buffer, so small parts are copied.
       if (isSmall) giveMemory(memory)
       waiting++
       const goesOn = from.write(isSmall ? Buffer.from(part) : part, () => {
@@ -120,7 +120,7 @@ export async function openEgress(
       try {
         outgoing.writeHead(response.statusCode!, withoutHops(response.headers))
       } catch {
-        // Node parses a status such as 099, but refuses to write it.
+        // Node parses a status such as 099 but refuses to write it.
         response.destroy()
         return answer({ status: 502, text: `${url!.host} gave an answer that is not HTTP.` })
       }
@@ -134,7 +134,7 @@ export async function openEgress(
 
   const server = createServer((incoming, outgoing) => void forward(incoming, outgoing).catch(() => outgoing.destroy()))
   server.maxConnections = MAX_CONNECTIONS
-  // Uploads and slow registries may take long; the run's own deadline bounds them.
+  // Uploads and slow registries may take long. The run has its own deadline.
   server.requestTimeout = 0
   server.on('connection', (socket: Socket) => track(socket))
   server.on(
@@ -151,8 +151,8 @@ export async function openEgress(
   }
 }
 
-// Parts of downloads are read into memory that is used again. With new memory for each, 50 MB made this process, which has a
-// large heap, collect garbage all the time.
+// Downloads are read into reused buffers. With new ones for each part, 50 MB kept the garbage collector of this large
+// process busy all the time.
 const free: Uint8Array[] = []
 const takeMemory = () => free.pop() ?? Buffer.allocUnsafeSlow(partBytes)
 
@@ -163,7 +163,7 @@ function giveMemory(memory: Uint8Array): void {
 function refuse(socket: Duplex, { status, text }: Refusal): void {
   if (!socket.writable) return
   const body = `${text}\n`
-  // In the reason phrase too: npm and others show only that for a refused CONNECT.
+  // In the reason phrase too, the only part that npm and others show for a refused CONNECT.
   const phrase = text.replace(/[^\x20-\x7e]/g, '?')
   const headers = `Content-Type: text/plain\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close`
   socket.end(`HTTP/1.1 ${status} ${phrase}\r\n${headers}\r\n\r\n${body}`)

@@ -3,8 +3,8 @@ import { isIPv4 } from 'node:net'
 import { inwardIpv4 } from '../../platform/http/public-address.ts'
 
 /**
- * Only outgoing packets are filtered, because only replies come in. Rejected, not dropped, so that a connection to a
- * private address fails at once. All IPv6 is rejected, so that this list of ranges suffices.
+ * Filters only outgoing packets, because only replies come in. Rejects instead of dropping, so that connections to
+ * private addresses fail immediately. Rejects all IPv6, so that the list of ranges suffices.
  */
 export function firewallRules(own: readonly string[]): string {
   const ranges = inwardIpv4.map(([network, prefix]) => `${network}/${prefix}`)

@@ -1,4 +1,4 @@
-// The hosts of this installation that sandboxed commands may reach at private addresses.
+// This installation's hosts that sandboxed commands may reach at private addresses.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { Logger } from 'pino'
@@ -6,8 +6,8 @@ import type { Logger } from 'pino'
 const run = promisify(execFile)
 
 /**
- * URL of the package registry, read from npm because a company's mirror is configured only there. It takes half a
- * second, so the start does not wait for it.
+ * The URL of the package registry, from npm, where a company configures its mirror. It takes half a second, so startup
+ * doesn't wait for it.
  */
 export function askPackageRegistry(log: Logger): Promise<string> {
   const registry = run('npm', ['config', 'get', 'registry']).then(({ stdout }) => stdout.trim())
@@ -19,7 +19,7 @@ export function askPackageRegistry(log: Logger): Promise<string> {
 export function privateHosts(packageRegistry: string, gitUrlTemplate: string): string[] {
   return [packageRegistry, gitUrlTemplate.replace('{repo}', 'a/b')].flatMap((address) => {
     const { hostname, port, protocol } = new URL(address)
-    // Repositories may be files of this machine.
+    // Repositories may be files on this machine.
     return hostname === '' ? [] : `${hostname}:${port || (protocol === 'http:' ? 80 : 443)}`
   })
 }

@@ -1,4 +1,4 @@
-// Connections to a sandbox's loopback that this process opens itself, so that nobody copies their bytes.
+// Opens connections to a sandbox's loopback from this process, so that no forwarder copies their bytes.
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { type OnReadOpts, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,12 +7,12 @@ import { type Koffi, loadKoffi } from '../../platform/koffi.ts'
 import { SandboxError } from '../processes/command.ts'
 
 /**
- * A socket belongs to the network namespace in which its thread was when it was made. So this thread enters the
- * sandbox's namespace, makes a socket and returns, with nothing run in between. No process of the sandbox may make the
- * socket and hand it over: it would keep a copy, by which it could make the reads and writes of this process block.
+ * A socket belongs to the network namespace its thread was in at its creation. So this thread enters the sandbox's
+ * namespace, creates a socket and returns, without running anything in between. A process of the sandbox must not create
+ * the socket for us: it could keep a copy and make our reads and writes block.
  */
 export type Loopback = {
-  /** The loopback of the sandbox whose first process is `init`, a child of `parent`; null if that has ended. */
+  /** The loopback of the sandbox whose first process is `init`, a child of `parent`; null if that has exited. */
   open(init: number, parent: number): SandboxLoopback | null
 }
 
@@ -22,15 +22,15 @@ export type SandboxLoopback = {
   close(): void
 }
 
-// Constants and struct layouts of Linux on 64-bit little-endian processors.
+// Linux constants and struct layouts for 64-bit little-endian processors.
 const NEW_NETWORK = 0x4000_0000
 const NON_BLOCKING_STREAM = 1 | 0o4000 | 0o2000000
 const [AF_INET, AF_INET6] = [2, 10]
 const [EISCONN, EALREADY, EINPROGRESS] = [106, 114, 115]
 const ECONNREFUSED = 111
-// The last one after a second, when TCP sends its first packet again.
+// The last one comes after a second, when TCP retransmits its first packet.
 const MOST_CALLS = 12
-// Besides a refusal: no IPv6, or an interface that is not up yet, because the sandbox has just begun to start.
+// Besides refusals: no IPv6, or an interface that isn't up yet because the sandbox is just starting.
 const NOTHING_LISTENS = new Set(['ECONNREFUSED', 'EAFNOSUPPORT', 'EADDRNOTAVAIL', 'ENETUNREACH', 'EHOSTUNREACH'])
 
 function ipv4Loopback(port: number): Buffer {
@@ -51,7 +51,7 @@ function ipv6Loopback(port: number): Buffer {
 
 let opened: Promise<Loopback | null> | undefined
 
-/** One for all sandboxes. Null without koffi, or without the right to change the namespace of this thread. */
+/** Shared by all sandboxes. Null without koffi, or without permission to change this thread's namespace. */
 export function openLoopback(): Promise<Loopback | null> {
   opened ??= loadKoffi().then((koffi) => koffi && createLoopback(koffi))
   return opened
@@ -77,15 +77,15 @@ function createLoopback(koffi: Koffi): Loopback | null {
     if (setns(namespace, NEW_NETWORK) < 0) throw failure(koffi.errno(), 'setns')
     const descriptor = makeSocket(family, NON_BLOCKING_STREAM, 0)
     const errno = koffi.errno()
-    // Every further connection of this process would be made in the sandbox.
+    // Otherwise all further connections of this process would be opened in the sandbox.
     if (setns(own, NEW_NETWORK) < 0) process.abort()
     if (descriptor < 0) throw failure(errno, 'socket')
     return descriptor
   }
 
   /**
-   * On loopback the first call has connected or failed when it returns, and the second one says which; a busy machine
-   * may take a moment longer.
+   * On loopback, connect usually has an outcome when it returns, which a second call reports. A busy machine may take a
+   * moment longer.
    */
   async function connectIn(namespace: number, address: Buffer, options?: { onread?: OnReadOpts }): Promise<Socket> {
     const descriptor = socketIn(namespace, address.readUInt16LE(0))
@@ -96,7 +96,7 @@ function createLoopback(koffi: Koffi): Loopback | null {
         if (errno !== EINPROGRESS && errno !== EALREADY) break
         if (call > 1) await delay(2 ** (call - 2))
       }
-      // Still under way if the server's queue is full; what is written meanwhile is sent when it is connected.
+      // Still in progress if the server's queue is full. Writes are sent once it is connected.
       if (![0, EALREADY, EINPROGRESS, EISCONN].includes(errno)) throw failure(errno, 'connect')
       const socket = new Socket({ fd: descriptor, readable: true, writable: true, ...options })
       socket.setNoDelay(true)
@@ -141,7 +141,7 @@ function createLoopback(koffi: Koffi): Loopback | null {
   }
 }
 
-/** By its parent it is certain that the number is not that of a later process. */
+/** Checking the parent rules out that the pid was reused. */
 function openNamespaceOf(init: number, parent: number): number | null {
   let namespace: number
   try {

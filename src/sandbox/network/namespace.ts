@@ -12,9 +12,9 @@ export type NamespaceTools = { slirp4netns: string; nft: string }
 
 export type NamespaceOptions = {
   tools: NamespaceTools
-  /** User of slirp4netns and owner of the namespace, if Berth is root; null: the user of Berth. */
+  /** User of slirp4netns and owner of the namespace if Berth is root; null: Berth's own user. */
   user: { uid: number; gid: number } | null
-  /** Addresses of the platform. */
+  /** The platform's own addresses. */
   own: string[]
   /** Control groups for slirp4netns. */
   entrances: Promise<string[]>
@@ -25,23 +25,23 @@ export type NamespaceOptions = {
 export type Namespace = {
   /** Command prefix that starts a program in the namespace. */
   enter: string[]
-  /** Settles when the rules are in force and the route is up; nothing untrusted may run before. */
+  /** Settles when the rules are in force and the route is up. Nothing untrusted may run before. */
   connected: Promise<void>
   /** Resolves if the route fails before `close`. */
   lost: Promise<void>
   close(): Promise<void>
 }
 
-// An overloaded machine takes seconds for what normally takes 20 ms; the run has its own deadline too.
+// This normally takes 20 ms, but seconds on an overloaded machine. The run has its own deadline too.
 const TIMEOUT_MS = 30_000
-/** Descriptors of slirp4netns: each connection of a sandbox takes one, and a port of the host. */
+/** Limits slirp4netns's descriptors: each connection of a sandbox uses one, and a port of the host. */
 const MAX_CONNECTIONS = 4096
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 /**
- * The namespace belongs to its own user namespace, so that neither slirp4netns, which reads untrusted packets, nor nft
- * is root. Both processes end when a pipe closes that only Berth holds, so also if Berth is killed. The namespace can
- * be entered at once, so that bubblewrap and the forwarder start while it is being connected.
+ * The namespace has its own user namespace, so that neither slirp4netns, which parses untrusted packets, nor nft is
+ * root. Both exit when a pipe closes that only Berth holds, even if Berth is killed. The namespace can be entered
+ * immediately, so that bubblewrap and the forwarder start while it is being connected.
  */
 export async function openNamespace(options: NamespaceOptions): Promise<Namespace> {
   const { user, tools, inherited, signal } = options
@@ -88,10 +88,10 @@ const RULES_FD = 3
 const IN_FORCE_FD = 4
 const HOLDER_STDIO: Stdio = ['pipe', 'pipe', 'pipe', 'pipe', 'pipe']
 
-/** Makes the namespace, signals when its rules are in force, and keeps it until its input ends. */
+/** Creates the namespace, signals when its rules are in force, and holds it until its input ends. */
 function holderOf(nft: string): string[] {
   const lines = ['set -e', `echo >&${MADE_FD}`, `${quote(nft)} -f - <&${RULES_FD}`]
-  // Lets the forwarder bind port 53: it has no more rights than other processes in the namespace.
+  // Lets the unprivileged forwarder bind port 53.
   lines.push('echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start')
   const script = [...lines, `echo >&${IN_FORCE_FD}`, 'read -r line || :'].join('\n')
   return ['unshare', '--user', '--map-root-user', '--net', '--', '/bin/sh', '-c', script]
@@ -108,7 +108,7 @@ function slirpOf(slirp4netns: string, pid: number, drop: string[], entrances: st
   ]
   const lines = ['set -e', `ulimit -n ${MAX_CONNECTIONS}`, ...entrances.map((file) => `echo 0 > ${quote(file)}`)]
   if (drop.length > 0) {
-    // On many machines only root may open the device, so a node of our own is made, visible only to this process.
+    // On many machines only root may open the device, so this creates a node that only this process sees.
     lines.push('mount -t tmpfs -o mode=0755,size=4k berth /dev/net', 'mknod -m 0666 /dev/net/tun c 10 200')
   }
   lines.push('exec "$@"')
@@ -134,14 +134,14 @@ function follow(name: string, child: ChildProcess): Child {
   return { name, child, exited, errorOutput: () => errorOutput.trim() }
 }
 
-/** Resolves when the process writes to the descriptor; rejects when it ends before, or takes too long. */
+/** Resolves when the process writes to the descriptor; rejects if it exits first or takes too long. */
 async function said(
   { name, child, exited, errorOutput }: Child,
   descriptor: 1 | 3 | 4,
   signal: AbortSignal,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const fail = (cause: string) => reject(new SandboxError(`The network could not be made: ${name}: ${cause}`))
+  const fail = (cause: string) => reject(new SandboxError(`The network could not be created: ${name}: ${cause}`))
   const timer = setTimeout(() => fail('no answer'), TIMEOUT_MS)
   const unlisten = onAbort(signal, () => fail('the run ended'))
   ;(child.stdio[descriptor] as Readable | undefined)?.once('data', () => resolve())

@@ -1,4 +1,4 @@
-// The network of a run: a namespace with a resolver, the proxy, or both.
+// Opens the network of a run: a namespace with a resolver, the proxy, or both.
 import { chmod, chown } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Network } from '../processes/command.ts'
@@ -11,9 +11,9 @@ import { lookupPublic, openResolver } from './resolver.ts'
 import { readServers } from './upstream.ts'
 
 export type NetworkHost = {
-  /** Null if no such namespace can be made. */
+  /** Null if namespaces don't work on this machine. */
   namespaces: NamespaceTools | null
-  /** Users of sandboxed commands and of their network helpers on the host; null: the user of Berth. */
+  /** Host users of sandboxed commands and of their network helpers; null: Berth's own user. */
   user: { uid: number; gid: number } | null
   helper: { uid: number; gid: number } | null
   ownAddresses: readonly string[]
@@ -22,29 +22,29 @@ export type NetworkHost = {
 }
 
 export type OpenNetwork = {
-  /** Null without a namespace: then bubblewrap makes one without any route. */
+  /** Null without our own namespace: bubblewrap then creates one without a route. */
   enter: string[] | null
-  /** Nothing untrusted may run before it resolves, or if it rejects. */
+  /** Nothing untrusted may run before this resolves, or if it rejects. */
   connected: Promise<void>
-  /** Resolves if it breaks later on. */
+  /** Resolves if the network breaks later. */
   lost: Promise<void>
-  /** Variables that programs need, given those of the command. */
+  /** Variables to add to those of the command. */
   environment(given: Record<string, string>): Record<string, string>
-  /** Sockets of the host, for the forwarder. */
+  /** Host sockets for the forwarder. */
   proxySocket: string | null
   resolverSocket: string | null
 }
 
 export type NetworkRun = {
   opened: Promise<OpenNetwork>
-  /** Closes everything opened so far; resolves when none of its processes is left. */
+  /** Closes everything; resolves when no process is left. */
   close(): Promise<void>
 }
 
 type Run = { directory: string; grouping: Promise<ControlGroup | undefined>; signal: AbortSignal }
 type Closer = () => Promise<unknown>
 
-/** Starts at once, so that the run can prepare mounts and limits meanwhile. */
+/** Starts immediately, while the run prepares mounts and limits. */
 export function startNetwork(host: NetworkHost, network: Network, run: Run): NetworkRun {
   const closers: Closer[] = []
   const opened = open(host, network, run, closers)
@@ -106,7 +106,7 @@ function makeNamespace(host: NetworkHost, tools: NamespaceTools, boundary: Bound
   return openNamespace({ tools, user, own: boundary.own, inherited, entrances, signal: run.signal })
 }
 
-/** Like Promise.all, but rejects only after all have settled, so that nothing is opened after the close. */
+/** Like Promise.all, but only rejects after all have settled, so that nothing opens after `close`. */
 async function all<T extends unknown[]>(...promises: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
   await Promise.allSettled(promises)
   return Promise.all(promises) as Promise<T>

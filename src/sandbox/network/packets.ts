@@ -1,4 +1,4 @@
-// Which DNS questions of a sandbox are forwarded, and which addresses are removed from the answers.
+// Filters a sandbox's DNS messages: which questions are forwarded, and which addresses are removed from answers.
 import { ipv4Text } from '../../dns/addresses.ts'
 import { encodeQuestion, hasQuestion, rcodeOf, readRecord, type WireRecord } from '../../dns/packet/message.ts'
 import { classIn, flags, headerOctets, rcodes, typeNumbers } from '../../dns/packet/numbers.ts'
@@ -6,18 +6,18 @@ import { decodeQuery, emptyQuery } from '../../dns/packet/query.ts'
 
 const typeA6 = 38
 const typeTkey = 249
-/** Sandboxes have only IPv4; SVCB and HTTPS carry address hints. */
+/** Sandboxes only have IPv4, and SVCB and HTTPS contain address hints. */
 const withoutAnswer: ReadonlySet<number> = new Set([typeNumbers.AAAA, typeA6, typeNumbers.SVCB, typeNumbers.HTTPS])
 
 export type Question = {
   id: number
   recursionDesired: boolean
   type: number
-  /** Name, type and class as they were sent. */
+  /** The raw name, type and class. */
   bytes: Buffer
 }
 
-/** A question to forward, or our own answer to it; undefined if it gets no answer. */
+/** Returns a question to forward, or our own answer; undefined to ignore the packet. */
 export function readQuestion(packet: Buffer): Question | { answer: Buffer } | undefined {
   const query = emptyQuery()
   if (!decodeQuery(packet, query)) return undefined
@@ -25,14 +25,14 @@ export function readQuestion(packet: Buffer): Question | { answer: Buffer } | un
   const bytes = query.rcode === rcodes.NOERROR ? packet.subarray(headerOctets, query.questionEnd) : Buffer.alloc(0)
   const question = { id, recursionDesired, type, bytes }
   if (query.rcode !== rcodes.NOERROR) return { answer: reply(question, query.rcode & flags.rcode) }
-  // From TKEY on, the types are transfers and ANY: large, and not needed here.
+  // Types from TKEY on include transfers and ANY: large, and not needed here.
   const meta = type === typeNumbers.OPT || type === 0 || (type >= typeTkey && type <= typeNumbers.ANY)
   if (query.class !== classIn || meta) return { answer: reply(question, rcodes.REFUSED) }
   if (withoutAnswer.has(type)) return { answer: reply(question, rcodes.NOERROR) }
   return question
 }
 
-/** An answer without records. */
+/** An answer with no records. */
 export function reply({ id, recursionDesired, bytes }: Question, rcode: number): Buffer {
   const packet = Buffer.alloc(headerOctets + bytes.length)
   packet.writeUInt16BE(id, 0)
@@ -43,7 +43,7 @@ export function reply({ id, recursionDesired, bytes }: Question, rcode: number):
   return packet
 }
 
-/** A question for the addresses of a name, or undefined if it is not a name. */
+/** A question for the addresses of a name; undefined if the name is invalid. */
 export function addressQuestion(name: string): Question | undefined {
   const type = typeNumbers.A
   const packet = name === '' ? undefined : encodeQuestion(name, { id: 0, type, recursive: true })
@@ -51,9 +51,9 @@ export function addressQuestion(name: string): Question | undefined {
 }
 
 /**
- * The upstream's answer without forbidden addresses. One forbidden address empties the whole answer: a mix of public
- * and private addresses is meant for clients that check one and connect to another. Additional records are removed
- * unread, because a public name may have an internal name server.
+ * Filters the upstream's answer. One forbidden address empties the whole answer: a mix of public and private addresses
+ * targets clients that check one and connect to another. Additional records are removed unread, because a public name
+ * may have an internal name server.
  */
 export function screen(packet: Buffer, question: Question, crosses: (address: string) => boolean): Buffer {
   const rcode = rcodeOf(packet)
@@ -71,13 +71,13 @@ export function screen(packet: Buffer, question: Question, crosses: (address: st
     }
     offset = record.end
   }
-  // The question has the same length, so compression pointers stay valid.
+  // The question keeps its length, so compression pointers stay valid.
   const answer = Buffer.concat([reply(question, rcode), packet.subarray(headerOctets + question.bytes.length, offset)])
   packet.copy(answer, 6, 6, 10)
   return answer
 }
 
-/** The addresses in an answer that was screened. */
+/** The addresses in a screened answer. */
 export function addressesIn(packet: Buffer, question: Question): string[] {
   const found: string[] = []
   let offset = headerOctets + question.bytes.length

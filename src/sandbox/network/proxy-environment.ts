@@ -10,24 +10,24 @@ import { type Boundary, leadsInward, readList, type Target } from './addresses.t
 
 const PROXY = `http://127.0.0.1:${PROXY_PORT}`
 const CERTIFICATES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt']
-// npm and pnpm up to version 10, yarn, and later versions of pnpm.
+// For npm and pnpm up to version 10, for yarn, and for later versions of pnpm.
 const managerNames = [
   ...['npm_config_proxy', 'npm_config_https_proxy', 'YARN_HTTP_PROXY', 'YARN_HTTPS_PROXY'],
   ...['pnpm_config_proxy', 'pnpm_config_https_proxy'],
 ]
-// A name server that is down must not delay every run; the command will see the error itself.
+// A name server that is down must not delay every run. The command will see the error itself.
 const LOOKUP_MS = 2000
 
-/** Node trusts only its bundled CAs; the certificate of a registry mirror may be from a CA that the host trusts. */
+/** Node only trusts its bundled CAs, but a registry mirror may use a CA that only the host trusts. */
 export function certificateEnvironment(): Record<string, string> {
   const bundle = CERTIFICATES.find((path) => existsSync(path))
   return bundle === undefined ? {} : { NODE_EXTRA_CA_CERTS: bundle }
 }
 
-/** If the proxy is the only network access. */
+/** The environment if the proxy is the only network access. */
 export function proxyForAll(network: Network): Record<string, string> {
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', ...managerNames]
-  // A server that a build starts for its own tests must be reached without the proxy.
+  // A build must reach servers that it starts for its own tests without the proxy.
   const direct = readList(network.private).some(({ host }) => isLocal(host)) ? '' : 'localhost,127.0.0.1,::1'
   return {
     ...Object.fromEntries(names.map((name) => [name, PROXY])),
@@ -41,8 +41,8 @@ export function proxyForAll(network: Network): Record<string, string> {
 const isLocal = (host: string) => host === 'localhost' || (isIP(host) !== 0 && leadsInward(host))
 
 /**
- * If the proxy is needed only for these hosts. HTTP_PROXY is not set, so Node needs no NODE_USE_ENV_PROXY. npm has one
- * proxy for everything; git uses it only for these hosts.
+ * The environment if only these hosts need the proxy. HTTP_PROXY isn't set, so Node doesn't need NODE_USE_ENV_PROXY.
+ * npm uses one proxy for everything, git only for these hosts.
  */
 export function proxyForHosts(hosts: Target[], given: Record<string, string>): Record<string, string> {
   if (hosts.length === 0) return {}
@@ -62,7 +62,7 @@ export function proxyForHosts(hosts: Target[], given: Record<string, string>): R
   return { ...environment, GIT_CONFIG_COUNT: String(count) }
 }
 
-/** Listed hosts that a namespace cannot reach: with a private address, or known only from this machine's files. */
+/** Listed hosts that a namespace can't reach: with a private address, or listed in this machine's /etc/hosts. */
 export async function hostsBehindProxy(network: Network, { crosses }: Boundary): Promise<Target[]> {
   const targets = readList(network.private)
   if (targets.length === 0) return []
@@ -76,7 +76,7 @@ export async function hostsBehindProxy(network: Network, { crosses }: Boundary):
   return targets.filter((_target, index) => answers[index])
 }
 
-/** Whether a host needs the proxy, because a namespace reaches only public IPv4 addresses. */
+/** Whether a host needs the proxy, because a namespace only reaches public IPv4 addresses. */
 async function isUnreachable(host: string, crosses: (address: string) => boolean): Promise<boolean> {
   const found = dns.lookup(host, { all: true }).catch(() => [])
   const late = new AbortController()

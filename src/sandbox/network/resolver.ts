@@ -1,4 +1,4 @@
-// The name server of one sandbox, on a unix socket: it answers with public addresses only.
+// A sandbox's name server on a unix socket, which only returns public addresses.
 import { Buffer } from 'node:buffer'
 import type { LookupAddress } from 'node:dns'
 import { createServer, type Socket } from 'node:net'
@@ -10,13 +10,13 @@ import { askUpstream, type Upstream } from './upstream.ts'
 
 export type Resolver = { close(): Promise<void> }
 
-/** Highest number of questions in flight per run; each holds a socket of the host. */
+/** Questions in progress per run; each uses a socket of the host. */
 const MAX_QUESTIONS = 64
-// More than questions, so that idle connections do not block questions.
+// More than MAX_QUESTIONS, so that idle connections don't block questions.
 const MAX_CONNECTIONS = 128
 const IDLE_MS = 10_000
 
-/** Not by getaddrinfo, which would occupy the few threads of Node's thread pool. */
+/** Doesn't use getaddrinfo, which would occupy Node's few pool threads. */
 export async function openResolver(socketPath: string, servers: Upstream[], boundary: Boundary): Promise<Resolver> {
   const sockets = new Set<Socket>()
   let underWay = 0
@@ -30,7 +30,7 @@ export async function openResolver(socketPath: string, servers: Upstream[], boun
     return answer ? screen(answer, question, boundary.crosses) : reply(question, rcodes.SERVFAIL)
   }
 
-  /** One question after the other; the next one only when the answer before was read. */
+  /** Answers one question at a time, and waits until each answer was read. */
   async function serve(socket: Socket): Promise<void> {
     let received = Buffer.alloc(0)
     for await (const chunk of socket) {
@@ -64,7 +64,7 @@ export async function openResolver(socketPath: string, servers: Upstream[], boun
   }
 }
 
-/** The public addresses of a name, for the proxy; empty when it has none. */
+/** The public addresses of a name, for the proxy. */
 export async function lookupPublic(host: string, servers: Upstream[], boundary: Boundary): Promise<LookupAddress[]> {
   const question = addressQuestion(host)
   const answer = question && (await askUpstream(servers, question))

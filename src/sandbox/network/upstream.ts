@@ -1,4 +1,4 @@
-// Queries the DNS servers of this machine for a sandbox; a wrong or late packet affects only its own question.
+// Queries this machine's DNS servers for a sandbox. A wrong or late packet only affects its own question.
 import { randomInt } from 'node:crypto'
 import { getServers } from 'node:dns'
 import { isIP } from 'node:net'
@@ -9,11 +9,11 @@ import type { Question } from './packets.ts'
 
 export type Upstream = { address: string; port: number }
 
-/** For one question, all servers and tries together; clients retry after five seconds. */
+/** For all attempts at one question. Clients retry after five seconds. */
 const DEADLINE_MS = 5000
 const TRY_MS = 1500
 
-/** Each `address[:port]`, an IPv6 address with a port in brackets; empty: those of the system. */
+/** Each is `address[:port]`, with brackets around an IPv6 address with a port. If empty, uses the system's servers. */
 export function readServers(configured: readonly string[]): Upstream[] {
   return (configured.length > 0 ? configured : getServers()).flatMap((text) => {
     if (isIP(text)) return [{ address: text, port: 53 }]
@@ -23,11 +23,11 @@ export function readServers(configured: readonly string[]): Upstream[] {
   })
 }
 
-/** The first valid answer, unchanged; undefined if no server gave one in time. Never rejects. */
+/** Returns the first valid answer unchanged; undefined if none arrives in time. Never rejects. */
 export async function askUpstream(servers: Upstream[], question: Question): Promise<Buffer | undefined> {
   const deadline = Date.now() + DEADLINE_MS
   let failure: Buffer | undefined
-  // Packets may be lost, so every server is tried twice, in two rounds.
+  // Two rounds, because packets may be lost.
   for (const server of [...servers, ...servers]) {
     const leftMs = Math.min(TRY_MS, deadline - Date.now())
     if (leftMs <= 0) break
@@ -41,7 +41,7 @@ export async function askUpstream(servers: Upstream[], question: Question): Prom
 }
 
 async function askServer(server: Upstream, question: Question, timeoutMs: number): Promise<Buffer | undefined> {
-  // Only the question is forwarded: the client's EDNS options are not for our upstream.
+  // Forwards only the question, because the client's EDNS options aren't meant for our upstream.
   const query = encodeQuery(question.bytes, randomInt(0x10000), true)
   const target = { host: server.address, port: server.port }
   let answer = await exchangeOverUdp(target, query, { timeoutMs })

@@ -1,4 +1,4 @@
-// Cleans up if Berth is killed: a shell that waits until Berth ends, then removes what is left.
+// Cleans up even if Berth is killed: a shell waits until Berth exits, then removes what is left.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
@@ -8,8 +8,8 @@ export type Cleanup = {
   finish(): Promise<void>
 }
 
-// It waits on a pipe that only this process holds open. --die-with-parent kills most processes; the control groups are
-// read as well, because a launcher may not have set it yet.
+// It waits on a pipe that only this process holds open. --die-with-parent kills most processes. The control groups are
+// killed as well, because a launcher may not have set it yet.
 const SCRIPT = `
 trap '' HUP INT TERM
 while read -r line; do :; done

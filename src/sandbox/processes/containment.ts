@@ -13,13 +13,13 @@ export type Place = { cwd: string; environment: Record<string, string>; stdin: '
 
 export type Contained = {
   child: ChildProcess & { stdout: Readable; stderr: Readable }
-  /** SIGTERM to the command and its group. */
+  /** Sends SIGTERM to the command and its process group. */
   terminate(): Promise<void>
-  /** SIGKILL to all of it. */
+  /** Sends SIGKILL to all processes. */
   kill(): Promise<void>
-  /** To be called after the exit of `child`; resolves when the last process is gone. */
+  /** Call after `child` has exited. Resolves when the last process is gone. */
   gone(): Promise<void>
-  /** False when the child ended before the command was started. */
+  /** False if the child exited before the command started. */
   started(): boolean
 }
 

@@ -1,4 +1,4 @@
-// Limits memory, processes and CPU time by Linux control groups, version 2 or 1, whichever is active.
+// Limits memory, processes and CPU time with Linux control groups, version 1 or 2.
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -6,7 +6,7 @@ import { type Limits, SandboxError } from './command.ts'
 
 export type ControlGroups = {
   version: 1 | 2
-  /** One for each hierarchy; the groups of the runs are below them. */
+  /** One per hierarchy, with the groups of runs below. */
   directories: string[]
   create(name: string, limits: Limits): Promise<ControlGroup>
 }
@@ -14,7 +14,7 @@ export type ControlGroups = {
 export type ControlGroup = {
   /** A process that writes 0 into each of these joins the group, with all its later children. */
   entrances: string[]
-  /** What ran out of memory when the kernel ended a process of the group: the group, or the machine around it. */
+  /** Whether the kernel killed a process of the group for lack of memory, and whether the group or the machine lacked it. */
   outOfMemory(): Promise<'group' | 'machine' | null>
   /** Kills all processes in the group. */
   remove(): Promise<void>
@@ -26,7 +26,7 @@ type Hierarchy = { directory: string; settings(limits: Limits): Setting[] }
 const BELOW = 'berth'
 const PERIOD_US = 100_000
 const REMOVE_TIMEOUT_MS = 5000
-/** The most that a process asks for at once. */
+/** The largest amount that a process requests at once. */
 const HUGE_PAGE = 2 << 20
 const bytes = (megabytes: number) => String(Math.round(megabytes * 1024 * 1024))
 const quota = (cpus: number) => Math.round(cpus * PERIOD_US)
@@ -49,7 +49,7 @@ const version2 = ({ memoryMb, processes, cpus }: Limits): Setting[] => [
   ...(cpus ? [['cpu.max', `${quota(cpus)} ${PERIOD_US}`, 'optional'] satisfies Setting] : []),
 ]
 
-/** Undefined if no group can be made: not Linux, not delegated, or a read-only mount as in plain containers. */
+/** Undefined if unavailable: not Linux, not delegated, or mounted read-only as in plain containers. */
 export async function openControlGroups(name: string, self = '/proc/self'): Promise<ControlGroups | undefined> {
   const mounts = await readMounts(self).catch(() => [])
   const version = mounts.some(({ type, controllers }) => type === 'cgroup2' && controllers.includes('memory')) ? 2 : 1
@@ -65,7 +65,7 @@ export async function openControlGroups(name: string, self = '/proc/self'): Prom
 
 type Mount = { type: 'cgroup' | 'cgroup2'; controllers: string[]; top: string; own: string }
 
-/** Where each hierarchy is mounted and where in it this process is. */
+/** Where each hierarchy is mounted, and this process's group in it. */
 async function readMounts(self: string): Promise<Mount[]> {
   const memberships = (await readFile(`${self}/cgroup`, 'utf8')).trim().split('\n')
   const mounts: Mount[] = []
@@ -87,14 +87,14 @@ async function readMounts(self: string): Promise<Mount[]> {
             .some((controller) => controllers.includes(controller)),
     )
     const path = membership?.split(':').slice(2).join(':') ?? '/'
-    // A container may see only a part of the hierarchy, mounted as its root.
+    // A container may only see a part of the hierarchy, mounted as its root.
     const below = path.startsWith(root === '/' ? '/' : `${root}/`) || path === root ? path.slice(root.length) : ''
     mounts.push({ type, controllers, top, own: join(top, root === '/' ? path : below) })
   }
   return mounts
 }
 
-/** Below the group of this process, so that limits of Berth also apply to the commands it runs. */
+/** Below this process's group, so that Berth's own limits also apply to the commands it runs. */
 async function openVersion1(mounts: Mount[], name: string): Promise<Hierarchy[] | undefined> {
   const hierarchies: Hierarchy[] = []
   for (const [controller, settings] of Object.entries(VERSION_1)) {
@@ -116,9 +116,8 @@ async function openVersion1(mounts: Mount[], name: string): Promise<Hierarchy[] 
 }
 
 /**
- * A version 2 group with processes cannot limit groups below it. So this process leaves its own group if it may, for one
- * below; otherwise the parent (what systemd delegates with DelegateSubgroup=, or the slice of a service) and the root
- * are tried.
+ * In version 2, a group with processes can't limit groups below it. So this process moves to a group below its own if it
+ * may. Otherwise this tries the parent (delegated by systemd with DelegateSubgroup=, or a service's slice) and the root.
  */
 async function openVersion2(mounts: Mount[], name: string): Promise<Hierarchy[] | undefined> {
   const { own, top } = mounts.find(({ type }) => type === 'cgroup2')!
@@ -141,7 +140,7 @@ async function openVersion2(mounts: Mount[], name: string): Promise<Hierarchy[] 
   return undefined
 }
 
-/** Only out of a group that is ours alone: that of a service, or of a container, in which the process 1 is our parent. */
+/** Only leaves a group that is ours alone: a service's, or a container's, where process 1 is our parent. */
 async function moveBelow(own: string): Promise<void> {
   if (basename(own) === BELOW) return
   const pids = (await readFile(join(own, 'cgroup.procs'), 'utf8')).trim().split('\n').map(Number)
@@ -181,10 +180,9 @@ async function createGroup(hierarchies: Hierarchy[], name: string, limits: Limit
 }
 
 /**
- * The kernel counts each process that it kills in the group of that process, whatever ran out of memory: the group, one
- * above it, or the machine. Version 2 also counts how often the group itself did. Version 1 only shows whether the group
- * ever reached its limit, which cached files do too: then we assume it was the group. (memory.failcnt stays 0 in Linux
- * 6.18.)
+ * The kernel counts each killed process in its group, whether the group, one above it, or the machine ran out of memory.
+ * Version 2 also counts how often the group itself did. Version 1 only shows whether the group ever reached its limit,
+ * possibly by cached files, and then we assume it was the group. (memory.failcnt stays 0 in Linux 6.18.)
  */
 async function outOfMemory(directories: string[]): Promise<'group' | 'machine' | null> {
   const read = async (name: string) => {

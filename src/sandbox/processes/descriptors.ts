@@ -1,4 +1,4 @@
-// Finds descriptors that Berth inherited, and keeps them from the programs it starts.
+// Hides descriptors that Berth inherited from the programs it starts.
 import { type ChildProcess, type IOType, type SpawnOptions, spawn } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import type { Writable } from 'node:stream'
@@ -7,7 +7,7 @@ const CLOSE_ON_EXEC = 0o2000000
 
 export type Stdio = (IOType | number)[]
 
-/** Node opens its own descriptors close-on-exec, but does not find all inherited ones. */
+/** Node opens its own descriptors close-on-exec, but doesn't find all inherited ones. */
 export function inheritedDescriptors(): number[] {
   return readdirSync('/proc/self/fd')
     .map(Number)
@@ -24,9 +24,9 @@ function isClosedOnExec(fd: number): boolean {
   }
 }
 
-/** Writes the text to the pipe and ends it; only ends it if the promise rejects. */
+/** Writes the text and ends the pipe. If the promise rejects, only ends it. */
 export function feed(pipe: Writable, text: Promise<string>): void {
-  // The pipe breaks if the program fails early; its exit code reports that.
+  // The pipe breaks if the program fails early, which its exit code reports.
   pipe.on('error', () => {})
   text.then(
     (text) => pipe.end(text),
@@ -44,7 +44,7 @@ export function spawnClean(
   const all = [...stdio]
   const covered = inherited.filter((fd) => fd >= all.length)
   const nothing = covered.length === 0 ? undefined : openSync('/dev/null', 'r')
-  // Node does not open 'ignore' beyond the first three, so only the covered ones are opened.
+  // Beyond the first three, Node doesn't open 'ignore', so only the covered ones are open.
   for (const fd of covered) {
     while (all.length < fd) all.push('ignore')
     all[fd] = nothing!

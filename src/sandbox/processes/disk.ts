@@ -11,16 +11,16 @@ export type DiskWatch = {
 }
 
 const TICK_MS = 200
-// A walk of a large node_modules takes 0.1-0.3 s of a core, so it is made only if the limit may be reached, and
-// otherwise less and less often: a server that writes nothing runs for months.
+// Walking a large node_modules takes 0.1 to 0.3 s of CPU time, so it happens only if the limit may be reached, and
+// otherwise less and less often: a server that writes nothing may run for months.
 const WALK_EVERY_MS = { first: 5000, last: 300_000 }
 const REST_PER_WALK = 5
-// A tree that cannot be walked in this time is measured only by the file system's usage.
+// If walking a tree takes longer, only the file system's usage counts.
 const WALK_TIMEOUT_MS = 120_000
-// du counts no bytes for an empty file, but it takes an inode and a directory entry.
+// An empty file uses an inode and a directory entry, which du counts as zero bytes.
 const INODE_KB = 1
 
-/** The tree counts in full, caches only by their growth: they are not empty when a project builds again. */
+/** Counts the whole tree, but only the growth of caches, which contain data from earlier builds. */
 export function watchDisk(
   { tree, caches }: { tree: string; caches: readonly Pick<Cache, 'host' | 'empty'>[] },
   limitMb: number,
@@ -55,7 +55,7 @@ export function watchDisk(
     return hidden || usedKb > limitKb
   }
 
-  /** The file system's usage is cheap to read: until it grows by what is left, the limit cannot be reached. */
+  /** The file system's usage is cheap to read. Until it grows by the remaining amount, the limit can't be reached. */
   async function tick(): Promise<void> {
     const grownKb = (await takenOf(tree)) - takenKb
     const now = Date.now()
@@ -64,7 +64,7 @@ export function watchDisk(
     if (!stopped) timer = setTimeout(() => void tick().catch(() => {}), TICK_MS).unref()
   }
 
-  // Caches that are not empty are measured before the run adds to them. Otherwise this can wait: most runs are short.
+  // Measures non-empty caches before the run adds to them. Otherwise this can wait, because most runs are short.
   if (baseKb === undefined) void tick().catch(() => {})
   else timer = setTimeout(() => void tick().catch(() => {}), TICK_MS).unref()
   return {
@@ -81,13 +81,13 @@ async function takenOf(path: string): Promise<number> {
   return ((blocks - bfree) * bsize) / 1024 + (files - ffree) * INODE_KB
 }
 
-/** Kilobytes, then inodes of each directory, a line each; errors are in `stderr`. */
+/** Prints kilobytes, then inodes, one line per directory. */
 export type Du = (directories: string[]) => Promise<{ stdout: string; stderr: string }>
 
-// One shell for both counts. It follows no link, and stays on the file system it begins on.
+// One shell for both counts. Follows no links and stays on one file system.
 const DU_SCRIPT = 'nice du -s -x -k "$@"; nice du -s -x --inodes "$@"'
 
-/** By du, in a separate process: the walk would block the event loop and its thread pool. */
+/** Uses a separate process, because walking would block the event loop and its thread pool. */
 function startDu(program: string, argv: string[]): ReturnType<Du> {
   const options = {
     env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
@@ -96,17 +96,17 @@ function startDu(program: string, argv: string[]): ReturnType<Du> {
     killSignal: 'SIGKILL',
   } as const
   return new Promise((resolve) => {
-    // Files may vanish during the walk, so the exit code is ignored.
+    // The exit code is ignored, because files may vanish during the walk.
     execFile(program, argv, options, (_error, stdout, stderr) => resolve({ stdout, stderr }))
   })
 }
 
 const runDu: Du = (directories) => startDu('/bin/sh', ['-c', DU_SCRIPT, 'du', ...directories])
 
-/** By du in bubblewrap: the walk sees only the measured directories of the host, and cannot change them. */
+/** Runs du in bubblewrap, which only sees the measured directories and can't change them. */
 export function duIn(bwrap: string, system: string[], root: boolean): Du {
   const apart = ['--unshare-ipc', '--unshare-pid', '--unshare-net', '--unshare-uts', '--unshare-cgroup-try']
-  // Root stays root, because a command may have made a directory unreadable to others.
+  // Root stays root, because commands may make directories unreadable to others.
   const user = root ? ['--cap-drop', 'ALL', '--cap-add', 'CAP_DAC_READ_SEARCH'] : ['--unshare-user']
   const isolation = [...apart, ...user, '--die-with-parent', '--new-session', ...system]
   return (directories) => {
@@ -124,7 +124,7 @@ async function measure(du: Du, paths: string[]): Promise<{ kb: number[]; hidden:
     .map((line) => Number.parseInt(line, 10))
   return {
     kb: paths.map((_, index) => (numbers[index] ?? 0) + (numbers[paths.length + index] ?? 0) * INODE_KB),
-    // Without root, a command can hide files in a directory that it made unreadable.
+    // Without root, commands can hide files in unreadable directories.
     hidden: stderr.includes('Permission denied'),
   }
 }

@@ -1,6 +1,6 @@
-// The program that connects a sandbox's loopback to sockets of the host; it runs inside, as parent of the command.
+// The program inside a sandbox that connects its loopback to host sockets, and runs the command as its child.
 
-/** Port of the proxy in the sandbox; the network is private, so only the command itself could use it too. */
+/** The proxy's port in the sandbox. The network is private, so only the command could conflict with it. */
 export const PROXY_PORT = 43128
 
 export type ForwarderPlan = {
@@ -9,9 +9,9 @@ export type ForwarderPlan = {
   /** Path of the proxy's socket, or null. */
   egress: string | null
   proxyPort: number
-  /** Path of the resolver's socket, or null; it uses the TCP format of DNS. */
+  /** Path of the resolver's socket, which uses DNS's TCP format, or null. */
   resolver: string | null
-  /** Port where the command will listen, or null; connections are accepted on descriptor LISTENER_FD. */
+  /** Port where the command will listen, or null. Connections are accepted on descriptor LISTENER_FD. */
   listenPort: number | null
 }
 
@@ -19,8 +19,9 @@ export const PLAN_FD = 5
 export const LISTENER_FD = 6
 
 /**
- * Plain JavaScript, because it is not part of the compiled program. The plan comes by descriptor: in the environment,
- * the command's NODE_OPTIONS would apply to this program as well. It is not trusted: the command has the same user.
+ * Plain JavaScript, because it isn't part of the compiled program. The plan comes through a descriptor, because the
+ * command's NODE_OPTIONS in the environment would apply to this program too. It isn't trusted, because the command runs
+ * as the same user.
  */
 export const FORWARDER = `
 const net = require('node:net')

@@ -1,7 +1,7 @@
-// Reads what a command prints, and no faster than this process can spare: a command prints as much as it likes.
+// Reads a command's output with a limit on CPU time, because a command can print without end.
 import type { Readable } from 'node:stream'
 
-// Of the time of this process, which everybody shares, one stream gets a twentieth: then the command waits.
+// A stream gets a twentieth of this process's time. Then the command has to wait.
 const restFactor = 20
 const sliceMs = 5
 const maxRestMs = 2_000

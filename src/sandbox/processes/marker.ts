@@ -1,4 +1,4 @@
-// Tracks a command's processes by an environment variable, where no namespace can be made.
+// Tracks a command's processes by an environment variable, if PID namespaces are unavailable.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -8,10 +8,10 @@ import { type Contained, type Containment, type Place, signal } from './containm
 const NAME = 'BERTH_RUN'
 
 /**
- * A shell that waits for the end of the run, or of Berth, on a pipe that only Berth holds. It then kills until none is
- * left: processes with the marker, in the command's group (whose number comes by the pipe), and their descendants.
- * Each line for awk is pid, parent, group, state; pids with the marker come first, alone. On Linux without ps, which
- * small images lack; elsewhere ps -E shows the environment after the command.
+ * A shell that waits on a pipe that only Berth holds, for the end of the run or of Berth. It then kills all processes
+ * with the marker, in the command's group (whose number comes through the pipe), and their descendants until none is
+ * left. awk reads lines of pid, parent, group and state, after lines with only the pids that have the marker. On Linux
+ * this works without ps, which small images lack; elsewhere ps -E shows the environment after the command.
  */
 const SCRIPT = `
 trap '' HUP INT TERM
@@ -75,7 +75,7 @@ function start([program, ...rest]: string[], { cwd, environment, stdin }: Place)
   if (child.pid !== undefined) input.write(`${child.pid}\n`)
   const send = async (name: NodeJS.Signals) => {
     if (child.pid === undefined) return
-    // Also to the child itself: it may have joined another group.
+    // Also the child itself, which may have joined another group.
     if (!signal(-child.pid, name) || name === 'SIGKILL') child.kill(name)
   }
   return {

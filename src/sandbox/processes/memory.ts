@@ -1,12 +1,12 @@
-// Watches the memory of a sandbox if no control group limits it.
+// Watches a sandbox's memory if no control group limits it.
 import { readdir, readFile } from 'node:fs/promises'
 import { clearTimeout, setTimeout } from 'node:timers'
 
 const TICK_MS = 250
 
 /**
- * Limits per process do not help: RLIMIT_AS and RLIMIT_DATA count memory that V8 reserves and never uses, and kill
- * Node at its start. All processes of a sandbox descend from its first one, which adopts orphans.
+ * Limits per process don't work: RLIMIT_AS and RLIMIT_DATA count memory that V8 reserves and never uses, so Node fails
+ * at startup. All processes of a sandbox descend from its first one, which adopts orphans.
  */
 export function watchMemory(init: () => number | undefined, limitMb: number, onExceeded: () => void): { stop(): void } {
   let stopped = false

@@ -5,7 +5,7 @@ import type { Program } from './programs.ts'
 
 export type ManagerVersion = { name: 'npm' | 'pnpm' | 'yarn' | 'bun'; version: string }
 
-/** Yarn from version 2 on is another program. */
+/** Yarn 2 and later ("Berry") is a different program. */
 export const isBerry = (version: string | null) => Number.parseInt(version ?? '', 10) >= 2
 
 export function managerProgram({ name, version }: ManagerVersion): Program {

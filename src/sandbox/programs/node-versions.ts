@@ -1,19 +1,19 @@
-// The versions of Node that builds and servers may have besides the one that runs Berth.
+// The versions of Node that builds and servers can use.
 import type { MountedProgram } from '../processes/command.ts'
 import type { Program, Programs } from './programs.ts'
 
 export const nodeMajors = ['20', '22', '24'] as const
 export type NodeMajor = (typeof nodeMajors)[number]
 
-/** The last release of each major version at the time of writing. */
+/** The latest release of each major version at the time of writing. */
 const releases: Record<NodeMajor, string> = { '20': '20.20.2', '22': '22.23.3', '24': '24.21.0' }
 
 const [ownMajor] = process.versions.node.split('.') as [string]
 
-/** What commands have without any other: the Node that runs Berth, or null if it is none of these. */
+/** The default for commands: the Node that runs Berth, or null if that isn't one of these. */
 export const hostNode: NodeMajor | null = nodeMajors.find((major) => major === ownMajor) ?? null
 
-/** Without glibc, as on Alpine, there are no packages of Node and Bun that run here. */
+/** The npm packages of Node and Bun need glibc, which Alpine lacks. */
 export function hasGlibc(): boolean {
   const report = process.report?.getReport() as { header?: { glibcVersionRuntime?: string } } | undefined
   return process.platform === 'linux' && report?.header?.glibcVersionRuntime !== undefined
@@ -24,7 +24,7 @@ export function nodeProgram(major: NodeMajor): Program {
   return { package: name, version: releases[major], bin: { node: 'bin/node' }, pinned: true }
 }
 
-/** Nothing to mount where the machine's own Node is the wanted one. */
+/** Mounts nothing if the machine's own Node is the requested one. */
 export async function openNode(programs: Programs, major: NodeMajor | undefined): Promise<MountedProgram[]> {
   if (major === undefined || major === hostNode || !hasGlibc()) return []
   return [await programs.open(nodeProgram(major))]

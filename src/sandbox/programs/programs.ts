@@ -1,4 +1,4 @@
-// Programs of npm packages for sandboxes, such as another Node or pnpm: fetched once, and shared read-only by all.
+// Programs from npm packages for sandboxes, such as another Node or pnpm: fetched once and shared read-only.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { access, mkdir, readdir, rename, stat, symlink, utimes, writeFile } from 'node:fs/promises'
@@ -9,34 +9,34 @@ import { removeTree } from '../../platform/files/remove-tree.ts'
 import type { MountedProgram } from '../processes/command.ts'
 
 export type Program = {
-  /** Name of the npm package; never from a customer. */
+  /** Name of the npm package. Never set by a customer. */
   package: string
-  /** Exact. */
+  /** An exact version. */
   version: string
-  /** Programs by name, with their paths in the package; default: those that the package names itself. */
+  /** Programs and their paths in the package. Default: the package's own `bin`. */
   bin?: Record<string, string>
-  /** One of those that the platform has chosen: it is never removed to make room. */
+  /** Chosen by the platform, so it is never removed to make room. */
   pinned?: boolean
 }
 
 export type Programs = {
-  /** Fetches it if it is not here. Rejects with ProgramUnavailable. */
+  /** Fetches the program if needed. Rejects with ProgramUnavailable. */
   open(program: Program): Promise<MountedProgram>
 }
 
-/** The message is for the owner of a project. */
+/** The message is for the project's owner. */
 export class ProgramUnavailable extends Error {
   override name = 'ProgramUnavailable'
 }
 
 export type ProgramsOptions = {
-  /** Only this process and others of the same installation write to it. */
+  /** Written only by processes of this installation. */
   directory: string
-  /** Highest total size of those that are not pinned. */
+  /** The maximum total size of unpinned programs. */
   maxMb: number
-  /** One that was used since may still be mounted by another process, so it stays. */
+  /** Programs used within this time may still be mounted by another process, so they stay. */
   keepMs: number
-  /** Default: what npm of this machine is set to. */
+  /** Default: the registry of this machine's npm. */
   registry?: string
 }
 
@@ -46,7 +46,7 @@ const fetchMs = 180_000
 const aside = '.new-'
 const pinMark = '.pinned'
 
-/** Whether it names one version, and nothing that npm would take for an address. */
+/** Whether the text is one exact version, and nothing that npm would read as a URL. */
 export const isExactVersion = (text: string) => exactVersion.test(text)
 
 export function openPrograms({ directory, maxMb, keepMs, registry }: ProgramsOptions): Programs {
@@ -63,7 +63,7 @@ export function openPrograms({ directory, maxMb, keepMs, registry }: ProgramsOpt
     return { host, inside: `/opt/programs/${name}`, bin: program.bin ? 'bin' : 'node_modules/.bin' }
   }
 
-  /** No script of a package is run, and npm checks what it gets against the registry's checksums. */
+  /** Runs no package scripts. npm verifies the registry's checksums. */
   async function fetch(program: Program, host: string): Promise<void> {
     const place = join(directory, `${aside}${randomBytes(6).toString('hex')}`)
     await mkdir(place, { recursive: true, mode: 0o755 })
@@ -91,7 +91,7 @@ export function openPrograms({ directory, maxMb, keepMs, registry }: ProgramsOpt
     const patience = ['--fetch-retries=2', '--fetch-retry-mintimeout=500', '--fetch-retry-maxtimeout=2000']
     const where = ['--prefix', place, '--cache', join(place, '.cache'), ...(registry ? ['--registry', registry] : [])]
     const what = ['--save-exact', '--loglevel=error', '--', `${program.package}@${program.version}`]
-    // Commands in a sandbox have another user, who must be able to read it whatever the mask of this process is.
+    // Sandboxed commands run as another user, who must be able to read the files regardless of this process's umask.
     const shell = ['-c', 'umask 022 && exec npm "$@"', 'npm', 'install', ...options, ...patience, ...where, ...what]
     await run('/bin/sh', shell, { cwd: place, timeout: fetchMs, maxBuffer: 1 << 20 }).catch((error) => {
       const isUnknown = /\b(E404|ETARGET|EBADPLATFORM)\b/.test(String(error.stderr))
@@ -102,7 +102,7 @@ export function openPrograms({ directory, maxMb, keepMs, registry }: ProgramsOpt
     })
   }
 
-  /** Removes what was not used for the longest time. What dead processes left is removed too. */
+  /** Removes the least recently used programs, and remains of dead processes. */
   async function makeRoom(wanted: Program): Promise<void> {
     const beforeMs = Date.now() - keepMs
     const found: { place: string; usedMs: number; kb: number }[] = []
@@ -126,7 +126,7 @@ export function openPrograms({ directory, maxMb, keepMs, registry }: ProgramsOpt
     )
   }
 
-  /** Renamed first, so that nobody finds a half of it. */
+  /** Renames the program first, so that nobody finds half of it. */
   async function clear(place: string): Promise<void> {
     const gone = join(directory, `${aside}${randomBytes(6).toString('hex')}`)
     await rename(place, gone).catch(() => {})

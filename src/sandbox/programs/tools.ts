@@ -1,9 +1,9 @@
-// Finds what commands need besides the system: the Node that runs Berth, and package managers installed elsewhere.
+// Finds the tools that commands need outside of /usr: the Node that runs Berth, and package managers.
 import { access, readFile, realpath } from 'node:fs/promises'
 import { basename, delimiter, dirname, join } from 'node:path'
 import type { NamespaceTools } from '../network/namespace.ts'
 
-/** Read-only mounts and links that make tools available in a sandbox, and the directories for PATH. */
+/** Read-only mounts and links that make tools available in a sandbox, and its PATH. */
 export type Tools = {
   node: string
   mounts: { host: string; inside: string }[]
@@ -44,7 +44,7 @@ export async function findTools(searchPath: string, execPath = process.execPath)
   return tools
 }
 
-/** The whole installation if it certainly is one; a `node` in ~/bin must not mount the home directory. */
+/** Mounts the whole installation only if it certainly is one: a `node` in ~/bin must not mount the home directory. */
 async function nodeMount(program: string): Promise<{ host: string; inside: string }> {
   const prefix = dirname(dirname(program))
   const whole =
@@ -62,7 +62,7 @@ export async function find(name: string, searchPath: string): Promise<string | u
   return undefined
 }
 
-/** The programs for the network of a sandbox, or a sentence on what to install. */
+/** The programs for a sandbox's network, or a sentence that says what to install. */
 export async function findNamespaceTools(searchPath: string): Promise<NamespaceTools | { missing: string }> {
   const slirp4netns = await find('slirp4netns', searchPath)
   // Debian installs it in a directory that is only in root's PATH.
