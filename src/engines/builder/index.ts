@@ -1,4 +1,4 @@
-// The entry of the builder: the handlers of its jobs, the watch on its disk, and the interface it needs to prove servers.
+// The public interface of the builder engine.
 import { join } from 'node:path'
 import type { Handler } from '../../jobs/worker.ts'
 import { type BuilderDeps, createBuildHandler } from './jobs/handler.ts'

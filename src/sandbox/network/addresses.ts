@@ -24,7 +24,7 @@ for (const [network, prefix] of INWARD_IPV6) inward.addSubnet(network, prefix, '
 
 const familyOf = (address: string) => (isIP(address) === 4 ? 'ipv4' : 'ipv6')
 
-/** Whether an address is, or embeds, a private, loopback, link-local or multicast one. BlockList unwraps ::ffff:a.b.c.d. */
+/** Whether an address is or embeds a private, loopback, link-local or multicast one. BlockList unwraps ::ffff:a.b.c.d. */
 export function leadsInward(address: string): boolean {
   return isIP(address) === 0 || inward.check(address, familyOf(address))
 }

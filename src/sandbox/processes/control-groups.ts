@@ -14,7 +14,7 @@ export type ControlGroups = {
 export type ControlGroup = {
   /** A process that writes 0 into each of these joins the group, with all its later children. */
   entrances: string[]
-  /** Whether the kernel killed a process of the group for lack of memory, and whether the group or the machine lacked it. */
+  /** What ran out of memory if the kernel killed a process of the group: the group or the machine. */
   outOfMemory(): Promise<'group' | 'machine' | null>
   /** Kills all processes in the group. */
   remove(): Promise<void>

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type CacheNote, type Caches, openCaches } from '../../../src/engines/builder/run/cache.ts'
+import { type CacheInfo, type Caches, openCaches } from '../../../src/engines/builder/run/cache.ts'
 import type { Build } from '../../../src/services/deployments/builds.ts'
 
 describe('caches', () => {
@@ -20,7 +20,7 @@ describe('caches', () => {
 
   const production = (projectId = 'prj_1') => ({ projectId, production: true, ref: 'main' }) as Build
   const preview = (ref: string, projectId = 'prj_1') => ({ projectId, production: false, ref }) as Build
-  const note = (more: Partial<CacheNote> = {}): CacheNote => ({
+  const note = (more: Partial<CacheInfo> = {}): CacheInfo => ({
     key: 'k',
     kb: 1,
     usedAt: new Date().toISOString(),
@@ -30,30 +30,30 @@ describe('caches', () => {
   let made = 0
   const place = () => join(directory, `build-${++made}`)
 
-  async function give(build: Build, content: string, more: Partial<CacheNote> = {}): Promise<void> {
+  async function give(build: Build, content: string, more: Partial<CacheInfo> = {}): Promise<void> {
     const from = place()
     await mkdir(from)
     await writeFile(join(from, 'content'), content)
-    await caches.give(build, from, note(more))
+    await caches.store(build, from, note(more))
   }
 
   /** Takes it and tells what is in it. */
   async function take(build: Build): Promise<{ content: string; own: boolean; at: string } | null> {
     const at = place()
-    const taken = await caches.take(build, at)
+    const taken = await caches.acquire(build, at)
     if (taken === null) expect(existsSync(at)).toBe(false)
     return taken && { content: await readFile(join(at, 'content'), 'utf8'), own: taken.own, at }
   }
 
   test('a build waits for a cache that is being saved, and does without if that fails', async () => {
     const copied = Promise.withResolvers<void>()
-    const saved = caches.saving(production(), () => copied.promise.then(() => give(production(), 'copied')))
+    const saved = caches.whileSaving(production(), () => copied.promise.then(() => give(production(), 'copied')))
     const [own, borrowed] = [take(production()), take(preview('topic', 'prj_2'))]
     expect(await borrowed).toBeNull()
     copied.resolve()
     expect(await own).toMatchObject({ content: 'copied', own: true })
     await saved
-    const failing = caches.saving(production(), () => Promise.reject(new Error('no room')))
+    const failing = caches.whileSaving(production(), () => Promise.reject(new Error('no room')))
     const without = take(production())
     await expect(failing).rejects.toThrow('no room')
     expect(await without).toBeNull()
@@ -63,15 +63,15 @@ describe('caches', () => {
     expect(await take(production())).toBeNull()
     const given = note({ key: 'abc', kb: 7 })
     await mkdir(join(directory, 'given'))
-    await caches.give(production(), join(directory, 'given'), given)
-    expect(await caches.take(production(), place())).toEqual({ note: given, own: true })
+    await caches.store(production(), join(directory, 'given'), given)
+    expect(await caches.acquire(production(), place())).toEqual({ note: given, own: true })
   })
 
   test('a preview borrows of production, and production gets it back as it was', async () => {
     await give(production(), 'production')
     const borrowed = (await take(preview('feature')))!
     expect(borrowed).toMatchObject({ content: 'production', own: false })
-    await caches.giveBack(preview('feature'), borrowed.at)
+    await caches.returnBorrowed(preview('feature'), borrowed.at)
     expect(await take(production())).toMatchObject({ content: 'production', own: true })
   })
 
@@ -117,7 +117,7 @@ describe('caches', () => {
     await give(production(), 'old')
     const borrowed = (await take(preview('feature')))!
     await give(production(), 'new')
-    await caches.giveBack(preview('feature'), borrowed.at)
+    await caches.returnBorrowed(preview('feature'), borrowed.at)
     expect(await take(production())).toMatchObject({ content: 'new' })
   })
 
@@ -171,7 +171,7 @@ describe('caches', () => {
     await mkdir(join(from, 'folders'), { recursive: true })
     const files = 2000
     for (let at = 0; at < files; at++) writeFileSync(join(from, 'folders', String(at)), '')
-    await caches.give(production('prj_old'), from, note({ kb: 900, usedAt: '2026-01-01T00:00:00.000Z' }))
+    await caches.store(production('prj_old'), from, note({ kb: 900, usedAt: '2026-01-01T00:00:00.000Z' }))
     const slot = join(root, 'prj_old/production/folders')
     const counts = new Set<number>([readdirSync(slot).length])
     let isDone = false

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BuildFailure } from '../../../src/engines/builder/explain/failure.ts'
-import { createResolver, treeOf } from '../../../src/engines/builder/tree/link-tree.ts'
+import { buildTree, createResolver } from '../../../src/engines/builder/tree/link-tree.ts'
 import { followLinks } from '../../../src/engines/builder/tree/links.ts'
 import { createPauses } from '../../../src/platform/pauses.ts'
 import { counted, stepsOf } from '../../helpers/steps/steps.ts'
@@ -227,7 +227,7 @@ describe('compared with the kernel', () => {
 
   /** Where each of the links leads. */
   async function ours(tree: ReturnType<typeof makeTree>): Promise<Map<string, ReturnType<typeof kernel>>> {
-    const { root, linkNodes } = await treeOf({ ...tree, folders: [...tree.folders] }, () => {}, createPauses())
+    const { root, linkNodes } = await buildTree({ ...tree, folders: [...tree.folders] }, () => {}, createPauses())
     const placeOf = createResolver(root, tree.root, () => {}, createPauses())
     const found = new Map<string, ReturnType<typeof kernel>>()
     for (const [link, node] of linkNodes) {

@@ -54,7 +54,7 @@ async function leave(script: string): Promise<void> {
 }
 
 async function publish(selfContained = false): Promise<{ bytes: number }> {
-  const found = await workspace.settle(selfContained, (list) => readList(list))
+  const found = await workspace.prepareServerTree(selfContained, (list) => readList(list))
   await moveTree(workspace.tree, directory)
   return found
 }

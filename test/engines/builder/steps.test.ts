@@ -3,12 +3,12 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { stepsArgv, stepsOf } from '../../../src/engines/builder/run/steps.ts'
+import { createSteps, stepsArgv } from '../../../src/engines/builder/run/steps.ts'
 
 /** What is heard of each command when the shell's output comes in pieces of that many octets. */
 function run(commands: string[], pieceOctets: number): { heard: string[]; status: number | null } {
   const heard = ['']
-  const steps = stepsOf(
+  const steps = createSteps(
     '',
     commands,
     () => heard.push(''),
@@ -18,7 +18,7 @@ function run(commands: string[], pieceOctets: number): { heard: string[]; status
   )
   const [program, ...rest] = stepsArgv
   const { stdout, status } = spawnSync(program!, rest, { input: steps.script })
-  for (let at = 0; at < stdout.length; at += pieceOctets) steps.heard(stdout.subarray(at, at + pieceOctets))
+  for (let at = 0; at < stdout.length; at += pieceOctets) steps.receive(stdout.subarray(at, at + pieceOctets))
   steps.end()
   return { heard, status }
 }
@@ -39,7 +39,7 @@ test('one command alone is run as it is', () => {
 
 test('commands have nothing to read, and run in the directory', () => {
   const [program, ...rest] = stepsArgv
-  const { script } = stepsOf(
+  const { script } = createSteps(
     "it's a place",
     ['cat; basename "$PWD"'],
     () => {},

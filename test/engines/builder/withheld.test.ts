@@ -11,10 +11,10 @@ async function sifted(files: Record<string, string | Buffer>, links: Record<stri
   const guard = createGuard<{ path: string }>()
   const stored = new Map(Object.keys(files).map((path) => [path, { path }]))
   for (const [path, file] of stored) {
-    if (guard.wants(path, files[path]!.length)) guard.look(file, Buffer.from(files[path]!))
+    if (guard.needsContent(path, files[path]!.length)) guard.inspect(file, Buffer.from(files[path]!))
   }
   const published = new Map([...Object.keys(files).map((path) => [path, path] as const), ...Object.entries(links)])
-  await guard.sift(published, stored)
+  await guard.filter(published, stored)
   return { left: [...published.keys()], warnings: guard.warnings() }
 }
 
@@ -136,7 +136,7 @@ describe('by its content', () => {
   })
 
   test('neither large files nor what browsers load are looked at', async () => {
-    const { wants } = createGuard()
+    const { needsContent: wants } = createGuard()
     expect([wants('a', 100), wants('a', 1 << 20), wants('a.html', 100), wants('a.js', 100)]).toEqual([
       true,
       false,

@@ -1,11 +1,11 @@
-// Works out how a repository is built and served, from its files alone. What the owner has set goes before all of it.
+// Works out how to build and serve a repository from its files. The project's settings take precedence.
 import type { Build } from '../../../services/deployments/index.ts'
 import type { Adapter, Facts, Plan } from '../project/adapter.ts'
 import { plainFolder, withoutComments } from '../project/config-text.ts'
 import { lockfileWarnings } from '../project/lockfile.ts'
 import { findManager } from '../project/manager.ts'
 import { maxManifestLength, type PackageManifest, readManifest } from '../project/manifest.ts'
-import { nodeNeeds } from '../project/node-needs.ts'
+import { readNodeRequirements } from '../project/node-requirements.ts'
 import { chooseNode } from '../project/node-version.ts'
 import { type Candidate, outputsOf } from '../project/output.ts'
 import { reasonOf, singlePageOf } from '../project/single-page.ts'
@@ -15,19 +15,19 @@ import type { Warning } from '../project/warning.ts'
 import type { Source } from '../tree/source-tree.ts'
 import { adapters } from './adapters/index.ts'
 import { usualFiles } from './adapters/node.ts'
-import { appsIn } from './apps.ts'
+import { findApps } from './apps.ts'
 
 export type Settings = Pick<Build, 'framework' | 'buildCommand' | 'outputDirectory'>
 
 export type Detection = {
   detected: Detected
-  /** The framework as people call it. */
+  /** The framework's display name. */
   title: string
-  /** Folders to look for the output in, the first match wins. */
+  /** Candidate folders for the output; the first match wins. */
   outputs: Candidate[]
-  /** A program of the machine that the build needs. */
+  /** A program that must be installed on the machine. */
   tool: string | null
-  /** As in the plan of an adapter. */
+  /** See `Plan`. */
   selfContained: boolean
   hint: string | null
   warnings: Warning[]
@@ -36,14 +36,14 @@ export type Detection = {
 const maxConfigLength = 1 << 16
 const maxVersionLength = 1_000
 const unreadHint = 'package.json was not read; see the warning.'
-// Where a site without a build may be, if it is not in the root directory.
+// Other places for a site without a build.
 const usualSites = ['public', 'dist', 'site', 'www', 'docs', 'src']
 
-/** `root` is the root directory, empty or with a slash at its end. */
+/** `root` is the root directory: empty, or with a trailing slash. */
 export async function detect(source: Source, root: string, settings: Settings): Promise<Detection> {
   const hasManifest = source.entries.has(`${root}package.json`)
   const text = await source.text(`${root}package.json`, maxManifestLength)
-  // One that is too large cannot be read either.
+  // A file that is too large counts as unreadable.
   const manifest = await readManifest(hasManifest ? (text ?? '') : null)
   const packages = hasManifest
     ? await findManager(source, root, manifest)
@@ -57,12 +57,12 @@ export async function detect(source: Source, root: string, settings: Settings): 
     has: (path) => source.entries.has(root + path),
     hasFolder: foldersOf(source, root),
   }
-  const adapter = adapterOf(facts, settings)
+  const adapter = chooseAdapter(facts, settings)
   const plan = adapter ? await adapter.plan(facts, await configOf(source, root, adapter)) : null
   const script = manifest.scripts.has('build') ? scriptCommandOf(packages.manager, 'build') : null
   const buildCommand = settings.buildCommand ?? plan?.build ?? script ?? adapter?.build ?? null
   const isServer = plan?.kind === 'server' && (settings.outputDirectory === null || settings.framework === 'node')
-  const outputs = isServer ? whole : candidatesOf(facts, settings, plan, buildCommand !== null)
+  const outputs = isServer ? wholeTree : candidatesOf(facts, settings, plan, buildCommand !== null)
   const node = chooseNode(
     [
       { file: '.nvmrc', text: await source.text(`${root}.nvmrc`, maxVersionLength) },
@@ -70,7 +70,7 @@ export async function detect(source: Source, root: string, settings: Settings): 
       { file: 'engines of package.json', text: manifest.node },
     ],
     undefined,
-    await nodeNeeds(source, packages.manager, manifest),
+    await readNodeRequirements(source, packages.manager, manifest),
   )
   const because = [
     ...reasonsOf(facts, settings, adapter),
@@ -100,7 +100,7 @@ export async function detect(source: Source, root: string, settings: Settings): 
     hint: plan?.hint ?? (manifest.unreadable ? unreadHint : null),
     tool: settings.buildCommand === null && script === null ? (adapter?.tool ?? null) : null,
     warnings: [
-      ...unreadFiles(source, root, manifest),
+      ...ignoredFiles(source, root, manifest),
       ...packages.warnings,
       ...node.warnings,
       ...(await lockfileWarnings(source, packages.manager, root, manifest)),
@@ -108,25 +108,25 @@ export async function detect(source: Source, root: string, settings: Settings): 
   }
 }
 
-/** No framework was seen, but its owner names one, or what is built has a router. */
+/** For projects without a detected framework: by the setting, or by a router among the dependencies. */
 function singlePageWithoutPlan({ manifest }: Facts, { framework }: Settings, buildCommand: string | null) {
   if (['react', 'vue', 'svelte', 'angular'].includes(framework)) return reasonOf(framework)
   return buildCommand !== null && framework !== 'static' ? singlePageOf(manifest, { byRouter: true }) : undefined
 }
 
-/** Files that decide about a build and say nothing, for a reason that their owner may not see. */
-function unreadFiles(source: Source, root: string, { unreadable }: PackageManifest): Warning[] {
+/** Warnings for files that should affect the build but don't, for reasons that are easy to miss. */
+function ignoredFiles(source: Source, root: string, { unreadable }: PackageManifest): Warning[] {
   const containers = ['Dockerfile', 'Containerfile'].filter((name) => source.entries.has(root + name))
   const unused = containers.map((name): Warning => {
     const message = 'It is not used: we build from package.json and the project settings, not from a Dockerfile.'
     return { code: 'file_ignored', message, file: root + name }
   })
-  const bounds: [name: string, most: number, otherwise: string | null][] = [
+  const limits: [name: string, most: number, otherwise: string | null][] = [
     ['package.json', maxManifestLength, unreadable ? 'is not a JSON object' : null],
     ['.nvmrc', maxVersionLength, null],
     ['.node-version', maxVersionLength, null],
   ]
-  const unread = bounds.flatMap(([name, most, otherwise]): Warning[] => {
+  const unread = limits.flatMap(([name, most, otherwise]): Warning[] => {
     const entry = source.entries.get(root + name)
     if (!entry) return []
     const large = entry.size > most ? `is larger than ${most} bytes` : otherwise
@@ -136,28 +136,28 @@ function unreadFiles(source: Source, root: string, { unreadable }: PackageManife
   return [...unused, ...unread]
 }
 
-/** Folders that look like projects of their own, to tell the owner of a repository of several. */
-export const projectsIn = (source: Source, root: string): Promise<string[]> =>
-  appsIn(source, root, (facts) => adapters.find((adapter) => isSeen(adapter, facts))?.title ?? null)
+/** Folders that look like separate projects. */
+export const findProjects = (source: Source, root: string): Promise<string[]> =>
+  findApps(source, root, (facts) => adapters.find((adapter) => isDetected(adapter, facts))?.title ?? null)
 
-const whole: Candidate[] = [{ path: '.', needsIndex: false }]
+const wholeTree: Candidate[] = [{ path: '.', needsIndex: false }]
 
-/** Null: nothing but scripts and files decide. */
-function adapterOf(facts: Facts, { framework }: Settings): Adapter | null {
-  if (framework === 'auto') return adapters.find((adapter) => isSeen(adapter, facts)) ?? null
+/** Null: only scripts and files decide. */
+function chooseAdapter(facts: Facts, { framework }: Settings): Adapter | null {
+  if (framework === 'auto') return adapters.find((adapter) => isDetected(adapter, facts)) ?? null
   const named = adapters.filter(({ name }) => name === framework)
-  // Nothing of a server, or of a program of the machine, has to be seen where the owner says what it is.
+  // A server or a program needs no evidence if the owner names it.
   const certain = named.find(({ packages }) => packages === undefined)
-  return certain ?? adaptersFor(framework).find((adapter) => isSeen(adapter, facts)) ?? null
+  return certain ?? adaptersFor(framework).find((adapter) => isDetected(adapter, facts)) ?? null
 }
 
-/** Names that stand for several frameworks: a project of React is built by Vite or by react-scripts. */
+/** Some names stand for several adapters: a React project is built by Vite or by react-scripts. */
 function adaptersFor(framework: string): Adapter[] {
   const also: Record<string, string> = { react: 'vite', vue: 'vite', svelte: 'vite', remix: 'react-router' }
   return adapters.filter(({ name }) => name === framework || name === also[framework])
 }
 
-function isSeen({ packages, files, suits }: Adapter, facts: Facts): boolean {
+function isDetected({ packages, files, matches: suits }: Adapter, facts: Facts): boolean {
   const byPackage = packages?.some((name) => facts.manifest.dependencies.has(name))
   const byFile = files?.some(facts.has)
   if ((packages || files) && !byPackage && !byFile) return false
@@ -190,7 +190,7 @@ function candidatesOf(facts: Facts, settings: Settings, plan: Plan | null, isBui
   return folder === undefined ? usual : [{ path: folder, needsIndex: true }]
 }
 
-/** Only the first file that is there counts: the others are not what is started. */
+/** Only the first existing file counts, because only that one would be started. */
 async function listenerOf(source: Source, root: string, { main }: PackageManifest): Promise<string | null> {
   const names = [main, ...usualFiles].flatMap((name) => (name && plainFolder(name)) ?? [])
   const name = names.find((name) => source.entries.has(root + name))
@@ -206,7 +206,7 @@ async function configOf(source: Source, root: string, { configs = [] }: Adapter)
   return ''
 }
 
-/** Reads the names of all paths once, when the first folder is asked for. */
+/** Collects the folder names on first use. */
 function foldersOf({ entries }: Source, root: string): (name: string) => boolean {
   let names: Set<string> | null = null
   return (name) => {

@@ -1,4 +1,4 @@
-// How a commit is built: from the project's settings, else from what is detected.
+// The recipe for building a commit: from the project's settings, else from detection.
 import type { NodeMajor } from '../../../sandbox/programs/node-versions.ts'
 import type { Build } from '../../../services/deployments/index.ts'
 import { librariesOf } from '../project/libraries.ts'
@@ -18,18 +18,18 @@ export type Recipe = Detection & {
   install: string | null
   /** Null: nothing to build, the files are served as they are. */
   build: string | null
-  /** Null: npm of this machine. */
+  /** Null: this machine's npm. */
   manager: ChosenManager | null
   node: NodeMajor
   /** Directories of workspace packages that are built first, in this order. */
   libraries: string[]
-  /** Cached dependencies are valid only for the same key; null without a lockfile. */
+  /** Cached dependencies are valid for the same key only; null without a lockfile. */
   dependenciesKey: string | null
-  /** Started with a command instead of being served from files. */
+  /** Whether the output is a server instead of files. */
   server: boolean
 }
 
-/** `root` is the root directory, empty or with a slash at its end. */
+/** `root` is the root directory: empty, or with a trailing slash. */
 export async function readRecipe(source: Source, root: string, build: Build): Promise<Recipe> {
   const detection = await detect(source, root, build)
   const { packageManager, kind, node } = detection.detected

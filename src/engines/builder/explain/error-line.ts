@@ -1,32 +1,32 @@
-// Finds the line of a log that says why a command or a server failed, among what its tools print around it.
+// Finds the line of a log that says why a command or a server failed.
 
 export type PrintedLine = { seq: number; text: string }
 
 export type ErrorLine = {
-  /** As it was printed, without the prefix of a package manager. */
+  /** The line without the package manager's prefix. */
   line: string
-  /** The line with some of those around it. */
+  /** The line with some context. */
   excerpt: string
   /** `seq` of the line. */
   position: number
-  /** False: it is only the last one that says something. */
+  /** False if it is just the last meaningful line. */
   isError: boolean
 }
 
-/** As many of the last lines as are looked at, and as much of each. */
+/** How many of the last lines are searched, and how much of each. */
 export const maxLines = 1_000
 const maxSearched = 1_000
 const maxShown = 300
-const aroundError = [2, 9] as const
+const linesAround = [2, 9] as const
 const maxExcerpt = 2_000
-/** Node prints where an error was thrown before it: the place, the line of source, a caret and an empty line. */
-const sourcePlace = /^(?:file:\/\/)?\/\S{1,400}:\d{1,7}$/
+/** Before an error, Node prints where it was thrown: the location, the source line, a caret and an empty line. */
+const sourceLocation = /^(?:file:\/\/)?\/\S{1,400}:\d{1,7}$/
 const linesOfSource = 4
 
-/** Which line a pattern points to: its own, or the first one behind it that is neither empty nor a place in the code. */
+/** The line a pattern points to: its own, or the next one that is neither empty nor a location in the code. */
 type Pattern = [RegExp, 'this' | 'next']
 
-const ofTools: readonly Pattern[] = [
+const toolPatterns: readonly Pattern[] = [
   // TypeScript, plain and pretty.
   [/(?:^|[ :])error TS\d{1,6}: /, 'this'],
   // esbuild.
@@ -44,8 +44,8 @@ const ofTools: readonly Pattern[] = [
   [/^➤ YN00(?:01|09|16|18|27|28|35|41|82): /, 'this'],
 ]
 
-/** How programs begin to say that they failed. */
-const general: readonly RegExp[] = [
+/** How error messages of programs begin. */
+const generalPatterns: readonly RegExp[] = [
   /^\[?(?:Uncaught |Unhandled |\[[\w@/-]{1,40}\] )?[A-Z]\w{0,60}(?:Error|Exception|Rejection)(?: \[\w{1,60}\])?: ?\S/,
   /^(?:Uncaught )?Error(?: \[\w{1,60}\])?: \S/,
   /^(?:fatal|error|ERROR|panic): \S/,
@@ -53,18 +53,18 @@ const general: readonly RegExp[] = [
 ]
 
 const npmPrefix = /^npm (?:error|ERR!)(?: |$)/
-/** What npm says about an error, not the error. */
+/** Lines in which npm describes an error, without the error itself. */
 const npmFacts =
   /^(?:code|errno|syscall|path|dest|cwd|file|command|signal|workspace|location|lifecycle|network This|network In|network If|network$|404$|404 Note|404 tarball|A complete log|Lifecycle script|This is related to npm)\b|^\s*$|^404$/
 
-/** What follows from an error, or surrounds it. */
+/** Lines that follow from an error or surround it. */
 const noise: readonly RegExp[] = [
   /^\s*$/,
-  // Frames of a stack, and marks below or beside source code.
+  // Stack frames, and marks in source excerpts.
   /^\s*(?:at |in )\S/,
   /^\s*[\^~─│╵╷╭╰╯┬|\s{}[\](),;.-]+$/,
   /^\s*\d{1,6} [│|]/,
-  // Fields of an error that Node prints.
+  // Fields of errors that Node prints.
   /^\s+(?:errno|code|syscall|hostname|address|port|path|requireStack|generatedMessage|errors): /,
   /^(?:Node\.js v\d|Require stack:|- \/|Emitted 'error' event)/,
   /^npm (?:warn|notice|WARN)\b/,
@@ -74,17 +74,17 @@ const noise: readonly RegExp[] = [
   /^(?:> \S|\$ \S|Export encountered|> Build error occurred|Elapsed|Done in)/,
 ]
 
-/** A path with a line or without, as Next and webpack print before the error. */
-const place = /^(?:file: |\.{0,2}\/)[^\s]{1,400}(?: [\d:-]{1,20})?$/
+/** A path with an optional line number, which Next and webpack print before an error. */
+const fileLocation = /^(?:file: |\.{0,2}\/)[^\s]{1,400}(?: [\d:-]{1,20})?$/
 
-/** The command of a script, which package managers print before they run it. */
+/** Package managers print a script's command before they run it. */
 const isScript = (text: string) => text.startsWith('> ')
-const isHead = (text: string) => general.some((pattern) => pattern.test(text))
+const isHead = (text: string) => generalPatterns.some((pattern) => pattern.test(text))
 const isNoise = (text: string) => noise.some((pattern) => pattern.test(text))
 
 /**
- * Null if nothing is found. `lines`: what a command or server printed, or the end of it. Where no error is recognized, it
- * is the last line that says something, unless lines are missing behind it.
+ * Searches the end of what a command or server printed. If no error is recognized, returns the last meaningful line,
+ * unless later lines are missing (`isWhole` is false). Null if there is none.
  */
 export function findErrorLine(lines: readonly PrintedLine[], isWhole = true): ErrorLine | null {
   const last = lines.slice(-maxLines)
@@ -94,9 +94,9 @@ export function findErrorLine(lines: readonly PrintedLine[], isWhole = true): Er
   const error = indexOfError(texts) ?? npm
   const index = error >= 0 || !isWhole ? error : texts.findLastIndex((text) => !isNoise(text))
   if (index < 0) return null
-  // What led to the last line is before it.
-  const [before, after] = error >= 0 ? aroundError : aroundError.toReversed()
-  const isThrown = sourcePlace.test(texts[index - linesOfSource] ?? '')
+  // For a last line, the context that matters comes before it.
+  const [before, after] = error >= 0 ? linesAround : linesAround.toReversed()
+  const isThrown = sourceLocation.test(texts[index - linesOfSource] ?? '')
   const around = last.slice(Math.max(0, index - (isThrown ? linesOfSource : before!)), index + after! + 1)
   return {
     line: shorten(texts[index]!.trim().replace(/^\[cause\]: /, ''), maxShown),
@@ -106,7 +106,7 @@ export function findErrorLine(lines: readonly PrintedLine[], isWhole = true): Er
   }
 }
 
-/** Without the prefix of npm; empty for what npm only adds to an error. */
+/** Strips npm's prefix. Empty for lines that npm only adds to an error. */
 function contentOf(text: string): string {
   if (!npmPrefix.test(text)) return text
   const rest = text.replace(npmPrefix, '')
@@ -116,26 +116,26 @@ function contentOf(text: string): string {
 function indexOfError(texts: readonly string[]): number | null {
   for (const [index, text] of texts.entries()) {
     if (isScript(text)) continue
-    for (const [pattern, which] of ofTools) {
-      if (pattern.test(text)) return which === 'this' ? index : (following(texts, index) ?? index)
+    for (const [pattern, which] of toolPatterns) {
+      if (pattern.test(text)) return which === 'this' ? index : (firstMeaningfulAfter(texts, index) ?? index)
     }
   }
   const heads = texts.flatMap((text, index) => (isHead(text) ? [index] : []))
-  // Errors that a program has printed and survived come before the one that ended it.
+  // A program may have printed and survived other errors before the one that ended it.
   const crash = texts.findLastIndex((text) => text.startsWith('Node.js v'))
   const head = crash < 0 ? heads[0] : heads.findLast((index) => index < crash)
   return head === undefined ? null : causeOf(texts, head)
 }
 
-/** The first line behind one that says more than where the error is. */
-function following(texts: readonly string[], index: number): number | null {
-  const rest = texts.slice(index + 1, index + 1 + aroundError[1])
-  const isAnnounced = (text: string) => ofTools.some(([pattern, which]) => which === 'next' && pattern.test(text))
-  const found = rest.findIndex((text) => !isNoise(text) && !place.test(text) && !isAnnounced(text))
+/** The next line that says more than where the error is. */
+function firstMeaningfulAfter(texts: readonly string[], index: number): number | null {
+  const rest = texts.slice(index + 1, index + 1 + linesAround[1])
+  const isAnnounced = (text: string) => toolPatterns.some(([pattern, which]) => which === 'next' && pattern.test(text))
+  const found = rest.findIndex((text) => !isNoise(text) && !fileLocation.test(text) && !isAnnounced(text))
   return found < 0 ? null : index + 1 + found
 }
 
-/** `fetch failed` says nothing: Node prints the cause, with the host, below it. */
+/** `fetch failed` says nothing. Node prints the cause, with the host, below it. */
 function causeOf(texts: readonly string[], index: number): number {
   if (!texts[index]!.includes('fetch failed')) return index
   const found = texts.slice(index, index + 30).findIndex((text) => text.trimStart().startsWith('[cause]: '))

@@ -1,20 +1,20 @@
-// Failures of a build that are the project's or its repository's, not the platform's: they end it in ERROR.
+// Build failures caused by the project or its repository, which end in ERROR, and failures that are retried.
 
 import { LostError } from '../../../jobs/worker.ts'
 import type { failureCodes } from '../../../schemas/deployments.ts'
-import type { Reach } from './unreachable.ts'
+import type { NetworkAccess } from './unreachable.ts'
 
 export type FailureCode = (typeof failureCodes)[number]
 
-/** What says why: the log of a step; and for a command, which hosts it could reach. */
-type Output = { step: string; reach: Reach | null }
+/** Where to find the cause: the log of a step, and for a command, its network access. */
+type Output = { step: string; access: NetworkAccess | null }
 
 /** Never retried. */
 export class BuildFailure extends Error {
   readonly code: FailureCode
   readonly output: Output | null
 
-  /** With `output`, the message is a clause, which what was printed completes. */
+  /** With `output`, the message is a clause that the printed error completes. */
   constructor(code: FailureCode, message: string, output: Output | null = null) {
     super(message)
     this.code = code
@@ -22,7 +22,7 @@ export class BuildFailure extends Error {
   }
 }
 
-/** The host of a repository can't be reached now: the build is put back for some minutes. The message names the host. */
+/** The repository host can't be reached right now, so the build is retried for some minutes. */
 export class HostUnreachable extends Error {
   readonly host: string
 
@@ -32,7 +32,7 @@ export class HostUnreachable extends Error {
   }
 }
 
-/** A command got a SIGKILL, from itself or from somebody on the machine: retried once, and then the project's failure. */
+/** A command was killed by SIGKILL, by itself or by the machine: retried once, then counted as the project's failure. */
 export class CommandKilled extends Error {
   readonly failure: BuildFailure
 

@@ -1,4 +1,4 @@
-// The log of one build: lines with secrets masked, written in batches, truncated at a limit.
+// The log of one build: masks secrets, writes lines in batches, and stops at a limit.
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../../platform/database/database.ts'
@@ -9,63 +9,63 @@ export type Warning = DeploymentView['warnings'][number]
 
 export type BuildLog = {
   step(name: string): void
-  /** How long each step took until now, without waiting in the queue. */
+  /** How long each step has taken so far, without the time in the queue. */
   steps(): { name: string; durationMs: number }[]
   system(text: string): void
-  /** Something that the project asked for and that is not done; the deployment has it among its `warnings`. */
+  /** Logs a warning and adds it to the deployment's `warnings`. */
   warn(warning: Warning): void
-  /** Those until now. */
+  /** The warnings so far. */
   warnings(): Warning[]
   output(stream: 'stdout' | 'stderr', chunk: Buffer): void
-  /** Writes the unterminated lines of a command. */
+  /** Writes the last line of a command if it is unterminated. */
   endCommand(): void
   close(): Promise<void>
 }
 
 const flushMs = 200
-const linesAtOnce = 5_000
+const maxLinesPerWrite = 5_000
 const maxBytes = 10 << 20
-// Each line is a row of the database, even an empty one.
+// Even an empty line is a database row.
 const maxLines = 100_000
-// They are in every answer and event about the deployment.
+// Warnings are part of every response and event about the deployment.
 const maxWarnings = 50
 const maxWarningLength = 500
 
-/** `hostDirectory` is the part of paths on this machine that customers need not see. */
+/** `hostDirectory` is a path prefix on this machine to hide from customers. */
 export function createBuildLog(
   db: Database,
   deploymentId: string,
   { secrets, hostDirectory }: { secrets: string[]; hostDirectory: string },
 ): BuildLog {
-  const cleaned = createLineCleaner(secrets)
-  const clean = (text: string) => cleaned(text).replaceAll(hostDirectory, '…')
+  const maskLine = createLineCleaner(secrets)
+  const clean = (text: string) => maskLine(text).replaceAll(hostDirectory, '…')
   const warnings: Warning[] = []
-  let unlisted = 0
+  let droppedWarnings = 0
   let step = 'clone'
   let sinceMs = Date.now()
-  const tookMs = new Map([[step, 0]])
-  let waiting: NewLogLine[] = []
+  const durationsMs = new Map([[step, 0]])
+  let queue: NewLogLine[] = []
   let bytes = 0
   let lines = 0
-  let cut = false
+  let isFull = false
   let flushing = Promise.resolve()
   const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
-  const open = { stdout: '', stderr: '' }
+  const partial = { stdout: '', stderr: '' }
 
   function count(): void {
     const nowMs = Date.now()
-    tookMs.set(step, (tookMs.get(step) ?? 0) + nowMs - sinceMs)
+    durationsMs.set(step, (durationsMs.get(step) ?? 0) + nowMs - sinceMs)
     sinceMs = nowMs
   }
 
-  /** False: it was dropped. */
+  /** Returns false if the line was dropped. */
   function push(stream: NewLogLine['stream'], text: string): boolean {
-    if (cut) return false
+    if (isFull) return false
     bytes += text.length
     if (bytes > maxBytes || ++lines > maxLines) {
-      cut = true
+      isFull = true
       const limit = bytes > maxBytes ? '10 MB' : `${maxLines} lines`
-      waiting.push({
+      queue.push({
         stream: 'system',
         step,
         text: `The log is longer than ${limit}; the rest is cut.`,
@@ -73,21 +73,21 @@ export function createBuildLog(
       })
       return false
     }
-    waiting.push({ stream, step, text: clean(text), at: new Date() })
+    queue.push({ stream, step, text: clean(text), at: new Date() })
     return true
   }
 
-  // One write at a time keeps the lines in order; lines of a failed write are written with the next ones.
+  // One write at a time keeps the lines in order. Lines of a failed write are retried with the next ones.
   function flush(): Promise<void> {
     flushing = flushing.then(async () => {
-      while (waiting.length > 0) {
-        const batch = waiting.slice(0, linesAtOnce)
+      while (queue.length > 0) {
+        const batch = queue.slice(0, maxLinesPerWrite)
         const written = await appendLines(db, deploymentId, batch).then(
           () => true,
           () => false,
         )
         if (!written) return
-        waiting = waiting.slice(batch.length)
+        queue = queue.slice(batch.length)
       }
     })
     return flushing
@@ -96,8 +96,8 @@ export function createBuildLog(
 
   function endCommand(): void {
     for (const stream of ['stdout', 'stderr'] as const) {
-      const rest = open[stream] + decoders[stream].end()
-      open[stream] = ''
+      const rest = partial[stream] + decoders[stream].end()
+      partial[stream] = ''
       if (rest !== '') push(stream, rest)
     }
   }
@@ -109,30 +109,30 @@ export function createBuildLog(
     },
     steps() {
       count()
-      return [...tookMs].filter(([name]) => name !== 'queue').map(([name, durationMs]) => ({ name, durationMs }))
+      return [...durationsMs].filter(([name]) => name !== 'queue').map(([name, durationMs]) => ({ name, durationMs }))
     },
     system: (text) => void push('system', text),
     warn({ code, message, file, line }) {
       const text = clean(message).slice(0, maxWarningLength)
       const place = file === undefined ? '' : `${file}${line === undefined ? '' : `, line ${line}`}: `
-      if (warnings.length === maxWarnings) return void unlisted++
+      if (warnings.length === maxWarnings) return void droppedWarnings++
       push('system', `Warning: ${place}${text}`)
       warnings.push({ code, message: text, ...(file !== undefined && { file }), ...(line !== undefined && { line }) })
     },
     warnings() {
-      const message = `${unlisted} more warnings are not listed.`
-      return unlisted === 0 ? [...warnings] : [...warnings, { code: 'warnings_dropped', message }]
+      const message = `${droppedWarnings} more warnings are not listed.`
+      return droppedWarnings === 0 ? [...warnings] : [...warnings, { code: 'warnings_dropped', message }]
     },
     output(stream, chunk) {
-      if (cut) return
-      const text = open[stream] + decoders[stream].write(chunk)
-      open[stream] = consumeLines(text, (line) => push(stream, line.replace(/\r$/, ''))).slice(-maxLineLength * 2)
+      if (isFull) return
+      const text = partial[stream] + decoders[stream].write(chunk)
+      partial[stream] = takeLines(text, (line) => push(stream, line.replace(/\r$/, ''))).slice(-maxLineLength * 2)
     },
     endCommand,
     async close() {
       clearInterval(timer)
       endCommand()
-      for (let attempt = 0; attempt < 5 && (attempt === 0 || waiting.length > 0); attempt++) {
+      for (let attempt = 0; attempt < 5 && (attempt === 0 || queue.length > 0); attempt++) {
         if (attempt > 0) await sleep(flushMs)
         await flush()
       }

@@ -1,19 +1,19 @@
-// What to do about a command that failed, from what it printed: known sentences, and names of hosts. Secrets are masked in it.
-import { type Reach, reasonFor, unreachable } from './unreachable.ts'
+// Suggests remedies for failed commands by what they printed, with secrets masked.
+import { type NetworkAccess, reasonFor, unreachable } from './unreachable.ts'
 
-const fits = (lockfile: string, command: string) =>
+const outOfSync = (lockfile: string, command: string) =>
   `${lockfile} is out of sync with package.json: run ${command} and commit the lockfile.`
 
-// npm names such codes in warnings, too: what failed has one of its own.
+// npm also prints such codes in warnings, so these match only its own errors.
 const remedies: readonly [printed: RegExp, remedy: string | typeof reasonFor][] = [
-  [/ERR_PNPM_(OUTDATED_LOCKFILE|LOCKFILE_CONFIG_MISMATCH)/, fits('pnpm-lock.yaml', 'pnpm install')],
+  [/ERR_PNPM_(OUTDATED_LOCKFILE|LOCKFILE_CONFIG_MISMATCH)/, outOfSync('pnpm-lock.yaml', 'pnpm install')],
   [
     /ERR_PNPM_(LOCKFILE_BREAKING_CHANGE|BROKEN_LOCKFILE)|pnpm-lock\.yaml is not compatible/,
     'pnpm-lock.yaml was written by another version of pnpm: set packageManager in package.json to your version.',
   ],
-  [/Your lockfile needs to be updated|YN0028/, fits('yarn.lock', 'yarn install')],
-  [/lockfile had changes, but lockfile is frozen/, fits('bun.lock', 'bun install')],
-  [/`npm ci` can only install packages when your package\.json/, fits('package-lock.json', 'npm install')],
+  [/Your lockfile needs to be updated|YN0028/, outOfSync('yarn.lock', 'yarn install')],
+  [/lockfile had changes, but lockfile is frozen/, outOfSync('bun.lock', 'bun install')],
+  [/`npm ci` can only install packages when your package\.json/, outOfSync('package-lock.json', 'npm install')],
   [/npm (error|ERR!) code EJSONPARSE|ERR_PNPM_JSON_PARSE/, 'A package.json is not valid JSON: fix it and commit it.'],
   [
     /npm (error|ERR!) code ERESOLVE/,
@@ -47,15 +47,15 @@ const remedies: readonly [printed: RegExp, remedy: string | typeof reasonFor][] 
     /Cannot find (module|package) '[^.'/]/,
     'A module is not installed: add its package to package.json. If the variable NODE_ENV is production, devDependencies are not installed.',
   ],
-  // Last: programs also print what they could do without.
+  // Last, because programs also print connection errors that they survive.
   [unreachable, reasonFor],
 ]
 
-/** As much of the end of the output as is searched. */
+/** How much of the end of the output is searched. */
 export const maxSearched = 32_768
 
-/** Null: nothing that is known. */
-export function remedyFor(printed: string, reach: Reach): string | null {
+/** Null if no remedy is known. */
+export function remedyFor(printed: string, access: NetworkAccess): string | null {
   const remedy = remedies.find(([pattern]) => pattern.test(printed))?.[1] ?? null
-  return typeof remedy === 'function' ? remedy(printed, reach) : remedy
+  return typeof remedy === 'function' ? remedy(printed, access) : remedy
 }

@@ -1,24 +1,24 @@
-// Tells the logs of builds that have to wait what they wait for. Woken when a build is queued; an idle platform is not asked.
+// Writes into the logs of queued builds what they wait for. Only runs after builds were queued.
 import type { Logger } from 'pino'
 import type { Database } from '../../../platform/database/database.ts'
 import type { Notifications } from '../../../platform/database/notifications.ts'
 import { announceWaiting, noticeableMs } from '../../../services/deployments/index.ts'
 
-// Later than that only a worker that has just started finds a build without its line.
+// Older builds lack their line only if no worker was running, so a new worker checks all of them.
 const sinceMs = 60_000
 
-/** Returns what ends it. */
+/** Returns a function that stops it. */
 export function announceWaits(deps: { db: Database; notifications: Notifications; log: Logger }): () => Promise<void> {
   const { db, notifications, log } = deps
   let timer: NodeJS.Timeout | undefined
-  let looking = Promise.resolve()
-  /** When the newest build that is known of has waited for long enough. */
+  let announcing = Promise.resolve()
+  /** When the newest known build has waited long enough for a line. */
   let dueAt = 0
-  let all = true
+  let isFirst = true
 
-  async function look(): Promise<void> {
-    const since = all ? null : sinceMs
-    all = false
+  async function announce(): Promise<void> {
+    const since = isFirst ? null : sinceMs
+    isFirst = false
     await announceWaiting(db, since).catch((err) => log.warn({ err }, 'the first lines of builds that wait'))
     timer = undefined
     if (Date.now() < dueAt) schedule()
@@ -26,7 +26,7 @@ export function announceWaits(deps: { db: Database; notifications: Notifications
 
   function schedule(): void {
     timer ??= setTimeout(() => {
-      looking = look()
+      announcing = announce()
     }, noticeableMs)
   }
 
@@ -38,7 +38,7 @@ export function announceWaits(deps: { db: Database; notifications: Notifications
   const off = [
     notifications.on('job', (kind) => kind === 'build' && wake()),
     notifications.on('reconnected', () => {
-      all = true
+      isFirst = true
       wake()
     }),
   ]
@@ -47,6 +47,6 @@ export function announceWaits(deps: { db: Database; notifications: Notifications
     for (const stop of off) stop()
     dueAt = 0
     clearTimeout(timer)
-    await looking
+    await announcing
   }
 }

@@ -1,15 +1,15 @@
-// One build from commit to manifest: fetch, install, build, publish. Every failure has a reason.
+// Runs one build from commit to manifest: fetch, install, build, publish.
 import { rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Config } from '../../../config.ts'
 import { removeTree } from '../../../platform/files/remove-tree.ts'
 import { randomLabel } from '../../../platform/ids.ts'
 import { type Recipe, readRecipe } from '../detection/recipe.ts'
-import { checkTool, tellDetected } from '../detection/telling.ts'
+import { checkTool, logDetected } from '../detection/report.ts'
 import { BuildFailure } from '../explain/failure.ts'
 import type { BuildLog } from '../explain/log.ts'
 import { openPacker } from '../output/pack.ts'
-import { layOut, publishServer, publishSite, publishSource, writeOut } from '../output/publish.ts'
+import { moveServerTree, publishServer, publishSite, publishSource, startSync } from '../output/publish.ts'
 import { warnOfServerRules } from '../output/rules.ts'
 import { memberDirectories } from '../project/libraries.ts'
 import { plainDirectory } from '../project/output.ts'
@@ -21,31 +21,32 @@ import { type Command, maxDiskMb, openCommands } from '../run/commands.ts'
 import { DiskFull } from '../run/disk.ts'
 import { type BuildTools, type Published, type Task, timeLeft } from '../run/task.ts'
 import { openWorkspace, type Workspace } from '../run/workspace.ts'
-import { fetchSource, noteLostFiles } from '../source/fetch-source.ts'
-import { NotKept } from '../source/uploaded-source.ts'
+import { fetchSource, recordLostFiles } from '../source/fetch-source.ts'
+import { UploadLost } from '../source/uploaded-source.ts'
 import { asText, type Source } from '../tree/source-tree.ts'
 
-/** Hears the first line of the commit's message, and what the repository shows. */
-type Hears = { cloned(message: string): Promise<void>; detected(detected: Detected): Promise<void> }
+/** Receives the first line of the commit message, and what was detected. */
+type BuildEvents = { onCloned(message: string): Promise<void>; onDetected(detected: Detected): Promise<void> }
 
-/** What the attempts of a job work in, each in a folder of its own: removed when the job ends. */
+/** The directory for a job's attempts, each in its own folder; removed when the job ends. */
 export const buildDirectory = ({ dataDir }: Pick<Config, 'dataDir'>, name: string) => join(dataDir, 'builds', name)
 
 /**
- * Builds and publishes a deployment whose commit is known. Calls `ready` when the manifest is in place: visitors need
- * not wait until the cache is saved and the directory removed.
+ * Builds and publishes a deployment whose commit is known. Calls `ready` once the manifest is in place, so that visitors
+ * needn't wait for the cache and the cleanup.
  */
 export async function runBuild(
   tools: BuildTools,
-  given: Pick<Task, 'build' | 'variables' | 'access' | 'log' | 'signal' | 'requireHeld'> & Hears & { attempts: string },
+  options: Pick<Task, 'build' | 'variables' | 'access' | 'log' | 'signal' | 'requireHeld'> &
+    BuildEvents & { attempts: string },
   ready: (published: Published) => Promise<void>,
 ): Promise<void> {
   const { config } = tools
-  const { build, variables, access, attempts, log, signal, requireHeld, cloned, detected } = given
-  // Another worker may have taken over from this one, or this one from another that still runs.
+  const { build, variables, access, attempts, log, signal, requireHeld, onCloned, onDetected } = options
+  // A folder of its own, because another worker may still be running an attempt.
   const directory = join(attempts, randomLabel(8))
   const deadline = Date.now() + config.build.timeoutMs
-  // What is built already is sent from where it was built.
+  // Prebuilt files are uploaded relative to where they were built.
   const rootDirectory = build.upload?.prebuilt ? '.' : (build.rootDirectory ?? '.')
   const root = plainDirectory(rootDirectory).replace(/^\.$/, '')
   const prefix = root === '' ? '' : `${root}/`
@@ -53,29 +54,29 @@ export async function runBuild(
   let isReady = false
   const whenReady = async (published: Published) => {
     await ready(published)
-    // What follows is not needed: it may fail, but ends no build.
+    // Later failures don't matter.
     isReady = true
   }
   const either = AbortSignal.any([signal, disk.low])
-  const where = { root, prefix, directory, deadline }
-  const task: Task = { tools, build, variables, access, ...where, log, signal: either, requireHeld }
+  const location = { root, prefix, directory, deadline }
+  const task: Task = { tools, build, variables, access, ...location, log, signal: either, requireHeld }
   try {
     const source = await fetchSource(task)
     try {
-      await cloned(source.message)
+      await onCloned(source.message)
       if (![...source.entries.keys()].some((path) => path.startsWith(prefix)) && root !== '')
         throw new BuildFailure('clone_failed', `The repository has no folder ${build.rootDirectory}.`)
       const read = await readRecipe(source, prefix, build)
-      const recipe = build.upload?.prebuilt ? asTheyAre(read, build.framework === 'node') : read
-      tellDetected(log, recipe)
-      await detected(recipe.detected)
+      const recipe = build.upload?.prebuilt ? prebuiltRecipe(read, build.framework === 'node') : read
+      logDetected(log, recipe)
+      await onDetected(recipe.detected)
       const whenPublished = async (published: Published) => {
-        if (recipe.detected.spaFallback && !published.spaFallback) await detected(withoutApp(recipe.detected))
+        if (recipe.detected.spaFallback && !published.spaFallback) await onDetected(withoutSinglePage(recipe.detected))
         await whenReady(published)
       }
       await checkTool(recipe, config)
       if (recipe.server) warnOfServerRules(source, prefix, log)
-      // Without commands, files are read from git's objects; no tree is checked out.
+      // Without commands, files are read from git's objects without a checkout.
       if (!recipe.install && !recipe.build && !recipe.server && !source.usesLfs) {
         await whenPublished(await publishSource(task, source, recipe))
       } else await buildInSandbox(task, source, recipe, whenPublished)
@@ -83,7 +84,7 @@ export async function runBuild(
       source.close()
     }
   } catch (error) {
-    if (error instanceof NotKept) await noteLostFiles(task)
+    if (error instanceof UploadLost) await recordLostFiles(task)
     if (signal.aborted || isReady || !(await disk.isCauseOf(error))) throw error
     throw new DiskFull('the disk of the platform is full', { cause: error })
   } finally {
@@ -92,20 +93,20 @@ export async function runBuild(
   }
 }
 
-/** The output has a 404.html, or no index.html. */
-function withoutApp({ because, ...detected }: Detected): Detected {
+/** For output with a 404.html or without an index.html. */
+function withoutSinglePage({ because, ...detected }: Detected): Detected {
   const why = 'The output has its own page for unknown paths, or no index.html, so it is served as is.'
   return { ...detected, spaFallback: false, because: [...because, why] }
 }
 
-/** Removes the folder of an attempt, and that of its job unless others are in it. */
+/** Removes an attempt's folder, and its job's folder if that is empty. */
 async function removeAttempt(directory: string): Promise<void> {
   await removeTree(directory)
   await rmdir(dirname(directory)).catch(() => {})
 }
 
-/** Nothing is run before they are published, all of them; they are a server only where the project says so. */
-const asTheyAre = (recipe: Recipe, server: boolean): Recipe => ({
+/** Prebuilt files are published without running anything. They are a server only if the project says so. */
+const prebuiltRecipe = (recipe: Recipe, server: boolean): Recipe => ({
   ...recipe,
   install: null,
   build: null,
@@ -145,8 +146,8 @@ async function buildInSandbox(
   const folders = foldersOf(prefix, members).map((one) => ({ ...one, path: asText(one.path) }))
   const workspace = await openWorkspace({ sandbox, caches, build, directory, folders, limits, log, signal })
   let key: string | null = null
-  let moved: number | null = null
-  // Each sandbox is opened in parallel with the step before it.
+  let movedBytes: number | null = null
+  // Each sandbox opens while the previous step runs.
   const closers: (() => Promise<void>)[] = []
   const opened = <T extends { close(): Promise<void> }>(one: T): T => {
     closers.push(one.close)
@@ -163,28 +164,28 @@ async function buildInSandbox(
       ? null
       : opened(openPacker({ sandbox, tree: workspace.tree, timeoutMs: timeLeft(task), signal }))
     const commands = commandsOf(recipe, cached, registry, log)
-    // Most of a server's tree is there before its build, which leaves a processor idle when it begins.
-    const begins = ({ step }: Command) => step === 'build' && recipe.server && writeOut(task, workspace)
+    // Most of a server's tree exists before its build, so syncing it early uses idle time.
+    const begins = ({ step }: Command) => step === 'build' && recipe.server && startSync(task, workspace)
     if (commands.length > 0) await running?.run(commands, begins)
     signal.throwIfAborted()
     log.step('publish')
-    if (!packer) moved = await layOut(task, workspace, recipe)
+    if (!packer) movedBytes = await moveServerTree(task, workspace, recipe)
     key = recipe.dependenciesKey
     const published = packer
       ? await publishSite(task, source, packer, recipe)
-      : await publishServer(task, { ...fetched, manager, bytes: moved ?? 0 })
+      : await publishServer(task, { ...fetched, manager, bytes: movedBytes ?? 0 })
     await ready(published)
   } finally {
     await Promise.all(closers.map((close) => close()))
-    // A canceled build keeps nothing; a failed one keeps its downloads for the next try.
-    if (!signal.aborted) await saveCache(task, workspace, key, moved).catch(() => {})
+    // A canceled build saves nothing; a failed one saves its downloads for the next attempt.
+    if (!signal.aborted) await saveCache(task, workspace, key, movedBytes).catch(() => {})
   }
 }
 
-/** What a server runs from, of so many bytes, is copied, because a build may change what is cached. */
+/** Copies the server's tree into the cache instead of linking it, because later builds may change the cache. */
 async function saveCache({ tools, build }: Task, workspace: Workspace, key: string | null, moved: number | null) {
   if (moved === null || !(await tools.disk.hasRoomFor(moved))) return workspace.saveCache(key)
-  // Without a manifest, it is where it was laid out.
+  // Without a manifest, the tree is still at its directory.
   const laidOut = { directory: tools.artifacts.serverDirectory(build.id), release() {} }
   const tree = await tools.artifacts.openTree(build.id).catch(() => laidOut)
   await workspace.saveCache(key, tree.directory).finally(tree.release)

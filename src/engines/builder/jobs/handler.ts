@@ -1,4 +1,4 @@
-// The build job: finds the deployment, builds it unless it is canceled, and records the result.
+// The build job: builds a deployment unless it was canceled, and records the result.
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { JobKinds } from '../../../jobs/kinds.ts'
@@ -29,11 +29,11 @@ import {
 } from '../../../services/deployments/index.ts'
 import { openAccess } from '../../../services/projects/index.ts'
 import { quotaFault } from '../../../services/quotas/index.ts'
-import { viewDetected } from '../detection/telling.ts'
+import { viewDetected } from '../detection/report.ts'
 import { explain } from '../explain/explain.ts'
 import { BuildFailure, CommandKilled, HostUnreachable, reasonOf } from '../explain/failure.ts'
-import { type Lack, lackOfHost, lacks, maxWaitMs } from '../explain/lacks.ts'
 import { type BuildLog, createBuildLog } from '../explain/log.ts'
+import { type MissingResource, maxWaitMs, missingHost, missingResources } from '../explain/missing-resources.ts'
 import type { Detected } from '../project/types.ts'
 import { DiskFull } from '../run/disk.ts'
 import { NoRunner, proveServer, type ServerProofs } from '../run/proof.ts'
@@ -42,10 +42,10 @@ import { resolveCommit } from '../source/source.ts'
 import { buildDirectory, runBuild } from './build.ts'
 import { type BuildResult, createBuildMetrics } from './metrics.ts'
 
-// A build is retried once after an internal error. How often it is after its worker or sandbox was lost is the queue's rule.
+// A build is retried once after an internal error. The queue decides about retries after a lost worker or sandbox.
 const retryDelaysMs = [1_000] as const
 
-// A build that the platform cannot run now is put back this often: each time half as long again, within these bounds.
+// Delays while the platform can't run a build: half of the time it has already waited, within these limits.
 const delayMs = { least: 5_000, most: 300_000 }
 export type BuilderDeps = BuildTools & {
   db: Database
@@ -53,7 +53,7 @@ export type BuilderDeps = BuildTools & {
   notifications: Notifications
   servers: ServerProofs
   log: Logger
-  /** Default: a registry of its own. */
+  /** Default: its own registry. */
   registry?: Registry
 }
 
@@ -63,14 +63,14 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   const finish = (id: string, outcome: Outcome, guard: Held['requireHeld']) =>
     finishDeployment(db, urls, id, { ...outcome, by: 'system', guard })
 
-  /** A site that exceeds the quota of its account fails like a build. */
+  /** Treats an exceeded quota as a failure of the build. */
   async function finishReady(
     id: string,
-    made: Omit<Extract<Outcome, { to: 'READY' }>, 'to'>,
+    result: Omit<Extract<Outcome, { to: 'READY' }>, 'to'>,
     guard: Held['requireHeld'],
   ) {
     try {
-      return await finish(id, { to: 'READY', ...made }, guard)
+      return await finish(id, { to: 'READY', ...result }, guard)
     } catch (error) {
       const quota = refusedQuota(error)
       if (quota) throw new BuildFailure('quota_exceeded', quotaFault(quota).message)
@@ -79,8 +79,8 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   }
 
   /**
-   * Removes what a build that is over has left, also by workers that died, and its files unless it is READY. Reads the
-   * state first: another worker may have it.
+   * Removes everything that a finished build left, including by dead workers, and its files unless it is READY. Checks
+   * the state first, because another worker may be building it.
    */
   async function clear(deploymentId: string): Promise<void> {
     const state = (await findBuild(db, deploymentId))?.state
@@ -92,16 +92,16 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   const logOf = (id: string, secrets: string[] = []) =>
     createBuildLog(db, id, { secrets, hostDirectory: config.dataDir })
 
-  async function say(id: string, text: string): Promise<void> {
+  async function logLine(id: string, text: string): Promise<void> {
     const log = logOf(id)
     log.step('queue')
     log.system(text)
     await log.close()
   }
 
-  /** Puts the build back until there is what it lacks, or ends it when that has taken too long. */
-  async function putBack(
-    { field, waiting, why, code, message, maxWaitMs: longest = maxWaitMs }: Lack,
+  /** Postpones the build until the missing resource is available, or fails it after too long. */
+  async function postpone(
+    { field, waiting, why, code, message, maxWaitMs: longest = maxWaitMs }: MissingResource,
     build: Build,
     payload: JobKinds['build'],
     requireHeld: Held['requireHeld'],
@@ -109,28 +109,28 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     const since = payload[field]
     const waitedMs = since === undefined ? 0 : Date.now() - Date.parse(since)
     if (waitedMs < longest) {
-      if (since === undefined) await say(build.id, waiting)
+      if (since === undefined) await logLine(build.id, waiting)
       const delay = Math.round(Math.min(delayMs.most, Math.max(delayMs.least, waitedMs / 2)))
       const next = { deploymentId: build.id, [field]: since ?? new Date().toISOString() }
       throw new Postponed(why, { payload: next, delayMs: delay })
     }
     await requireHeld(db)
-    await say(build.id, message)
-    // No minute of the attempts counts.
+    await logLine(build.id, message)
+    // Resets the start, so that no build minutes are counted.
     await startBuild(db, build)
     await finish(build.id, { to: 'ERROR', code, message }, requireHeld)
     await clear(build.id)
   }
 
-  /** What is missing for a build to begin. */
-  async function lackOf({ id }: Build): Promise<Lack | null> {
-    if (!(await disk.hasRoom(caches.makeRoom))) return lacks.disk
+  /** What a build needs to start and the platform lacks. */
+  async function findMissingResource({ id }: Build): Promise<MissingResource | null> {
+    if (!(await disk.hasRoom(caches.makeRoom))) return missingResources.disk
     const reason = await artifacts.readiness()
     if (reason !== null) deps.log.warn({ deploymentId: id, reason }, 'a build waits for the artifact store')
-    return reason === null ? null : lacks.store
+    return reason === null ? null : missingResources.store
   }
 
-  /** Builds that were queued before the minutes were used up would run on for hours. */
+  /** Otherwise builds queued before the minutes were used up could still run for hours. */
   async function checkMinutes({ accountId }: Build): Promise<void> {
     const exceeded = await exceededMinutes(db, accountId)
     if (!exceeded) return
@@ -154,7 +154,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       const failure = await explain(db, build.id, error)
       log.system(failure.message)
       await log.close()
-      await finish(build.id, { to: 'ERROR', ...failure, ...toldBy(log) }, requireHeld)
+      await finish(build.id, { to: 'ERROR', ...failure, ...reportOf(log) }, requireHeld)
     }
     const isFailure = (error: unknown): error is BuildFailure => error instanceof BuildFailure && !signal.aborted
     try {
@@ -170,26 +170,26 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         if (build.ref === 'HEAD' && defaultBranch !== null) build.ref = defaultBranch
         await setCommit(db, urls, build)
       }
-      const cloned = async (message: string) => {
+      const onCloned = async (message: string) => {
         await setCommitMessage(db, build.id, message)
         await supersedeBy(db, urls, build)
       }
-      const detected = (found: Detected) => setDetected(db, build.id, viewDetected(found))
+      const onDetected = (found: Detected) => setDetected(db, build.id, viewDetected(found))
       const attempts = buildDirectory(config, build.id)
-      const hears = { requireHeld: () => requireHeld(db), cloned, detected }
-      const given = { build, variables, access, attempts, log, signal, ...hears }
-      await runBuild(deps, given, async ({ server, bytes, files }) => {
-        // The server writes to the same log, and a log has one writer at a time.
+      const callbacks = { requireHeld: () => requireHeld(db), onCloned, onDetected }
+      const options = { build, variables, access, attempts, log, signal, ...callbacks }
+      await runBuild(deps, options, async ({ server, bytes, files }) => {
+        // The server writes to the same log, which can only have one writer at a time.
         await log.close()
-        const made = { storedBytes: bytes, files, ...toldBy(log) }
+        const made = { storedBytes: bytes, files, ...reportOf(log) }
         const ready = async () => (await finishReady(build.id, made, requireHeld)) !== null
         try {
-          // A server that does not listen is waited for up to a minute, on whichever machine.
+          // Waiting for a server can take a minute, so `beside` frees the slot meanwhile.
           const prove = () => proveServer(deps.servers, build.id, signal, ready)
           if (!(await (server ? beside(prove) : ready()))) result = 'canceled'
         } catch (error) {
           if (!isFailure(error)) throw error
-          // At once: what the next build can use is still to be saved.
+          // Reports the failure now, because saving the cache comes next.
           await fail(error)
         }
       })
@@ -210,28 +210,28 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     async run(payload, { attempt, signal, requireHeld, beside }) {
       const { deploymentId } = payload
       const found = await findBuild(db, deploymentId)
-      // Canceled, deleted, or finished by a worker that died before it could complete the job.
+      // Canceled, deleted, or finished by a worker that died before completing the job.
       if (found?.state !== 'BUILDING') return removeTree(buildDirectory(config, deploymentId))
       const canceled = new AbortController()
       const off = notifications.on('event', ({ type, subject }) => {
         const ended = type === 'deployment.canceled' && subject === deploymentId
         if (ended || (type === 'project.deleted' && subject === found.projectId)) canceled.abort()
       })
-      // The event may have been missed while nobody listened.
+      // The event may have been missed while disconnected.
       const offBack = notifications.on('reconnected', async () => {
         const current = await findBuild(db, deploymentId).catch(() => undefined)
         if (current === null || (current && current.state !== 'BUILDING')) canceled.abort()
       })
       try {
-        // It may have been canceled before the listener was added.
-        const [current, lack] = await Promise.all([findBuild(db, deploymentId), lackOf(found)])
+        // It may have been canceled before we listened.
+        const [current, lack] = await Promise.all([findBuild(db, deploymentId), findMissingResource(found)])
         if (current?.state !== 'BUILDING') return await clear(deploymentId)
-        // Made while its account was being suspended: the suspension did not see it.
+        // Created while its account was being suspended, so the suspension missed it.
         if (current.suspended) {
           await finish(deploymentId, { to: 'CANCELED', failure: suspended }, requireHeld)
           return await clear(deploymentId)
         }
-        if (lack) return await putBack(lack, found, payload, requireHeld)
+        if (lack) return await postpone(lack, found, payload, requireHeld)
         if (!(await startBuild(db, found))) return await clear(deploymentId)
         const waitedMs = Date.now() - found.createdAt.getTime()
         const waited = attempt === 1 ? describeStart(waitedMs) : null
@@ -247,18 +247,18 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
       } catch (error) {
         if (canceled.signal.aborted) return await clear(deploymentId)
         if (signal.aborted) throw error
-        if (error instanceof DiskFull) return await putBack(lacks.disk, found, payload, requireHeld)
+        if (error instanceof DiskFull) return await postpone(missingResources.disk, found, payload, requireHeld)
         if (error instanceof HostUnreachable) {
-          return await putBack(lackOfHost(error.host), found, payload, requireHeld)
+          return await postpone(missingHost(error.host), found, payload, requireHeld)
         }
-        if (error instanceof NoRunner) return await putBack(lacks.runner, found, payload, requireHeld)
+        if (error instanceof NoRunner) return await postpone(missingResources.runner, found, payload, requireHeld)
         if (error instanceof SandboxLost) {
-          await say(deploymentId, `The build was lost: ${error.message}. We will retry it.`)
+          await logLine(deploymentId, `The build was lost: ${error.message}. We will retry it.`)
           throw new RunLost(error.message)
         }
         if (!(error instanceof StoreUnavailable)) throw error
         deps.log.warn({ err: error, deploymentId }, 'a build could not be stored and is put back')
-        await putBack(lacks.store, found, payload, requireHeld)
+        await postpone(missingResources.store, found, payload, requireHeld)
       } finally {
         off()
         offBack()
@@ -266,13 +266,13 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     },
     async giveUp({ deploymentId }, error, requireHeld) {
       await finish(deploymentId, { to: 'ERROR', ...reasonOf(error) }, requireHeld)
-      // What cannot be removed now is left to the sweep.
+      // The daily sweep removes what remains.
       await clear(deploymentId).catch(() => {})
     },
   }
 }
 
-const toldBy = (log: BuildLog): Told => ({ steps: log.steps(), warnings: log.warnings() })
+const reportOf = (log: BuildLog): Told => ({ steps: log.steps(), warnings: log.warnings() })
 
 function spanOf({ id, projectId, accountId, production }: Build) {
   const attributes = {

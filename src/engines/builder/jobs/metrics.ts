@@ -1,11 +1,11 @@
-// Metrics of builds in this process; those that wait are in the figures of the queue.
+// Metrics of builds in this process. The queue has its own metrics for waiting builds.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-/** `failed` is the project's doing, `broken` the platform's, or its worker stopped. */
+/** `failed` is the project's fault. `broken` is the platform's, or the worker stopped. */
 export type BuildResult = 'ready' | 'failed' | 'canceled' | 'broken'
 
 export type BuildMetrics = {
-  /** Counts a build that starts; call the result when it has ended. */
+  /** Counts the start of a build. Call the returned function at its end. */
   start(waitedMs: number): (result: BuildResult) => void
 }
 

@@ -1,4 +1,4 @@
-// The repair job: a file of the store that is damaged in all its copies is written anew by building its commit again.
+// The repair job: restores a stored file whose copies are all damaged by building its commit again.
 import { join } from 'node:path'
 import type { Handler, Held } from '../../../jobs/worker.ts'
 import { removeTree } from '../../../platform/files/remove-tree.ts'
@@ -11,8 +11,8 @@ import type { BuilderDeps } from './handler.ts'
 
 const retryDelaysMs = [60_000, 600_000] as const
 
-/** The customer's log ended with the deployment's own build. */
-const silent: BuildLog = {
+/** Discards output, because the customer's log ended with the original build. */
+const silentLog: BuildLog = {
   step() {},
   steps: () => [],
   system() {},
@@ -26,25 +26,25 @@ const silent: BuildLog = {
 export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
   const { config, db, vault, artifacts, log } = deps
 
-  /** Stores what the build makes, which replaces damaged files; the manifest stays as it is if it can be read. */
+  /** Storing the build's files replaces damaged ones. A readable manifest stays unchanged. */
   async function rebuild(deploymentId: string, hash: string | undefined, { signal, requireHeld }: Held): Promise<void> {
     const build = await findBuild(db, deploymentId)
     if (build?.state !== 'READY' || build.suspended) return
-    const known = await artifacts.read(deploymentId, { fresh: true })
-    // Of this job alone: what is in it was left by a worker that died, or has lost the job.
+    const manifest = await artifacts.read(deploymentId, { fresh: true })
+    // Only this job uses the directory, so its content is from a worker that died or lost the job.
     const attempts = buildDirectory(config, `${deploymentId}.${hash ?? 'manifest'}`)
     const clear = () => requireHeld(db).then(() => removeTree(attempts))
-    // The tree of a server is not made of stored files, and the server may be running from it.
+    // A server's tree isn't made of stored files, and the server may be running from it.
     const serverDirectory = () => join(attempts, 'server')
     const blobsOnly = { ...artifacts, async publish() {}, serverDirectory }
     const variables = await openVariables(db, vault, build)
     const access = await openAccess(db, vault, build.projectId)
-    // The archive of a tree never comes out the same again: the manifest names the new one.
-    const isTree = known?.tree !== undefined && known.tree.hash === hash
-    const tools = { ...deps, artifacts: known && !isTree ? blobsOnly : artifacts }
-    const deaf = { log: silent, async cloned() {}, async detected() {}, requireHeld: () => requireHeld(db) }
+    // A rebuilt tree archive never has the same hash, so the manifest must name the new one.
+    const isTree = manifest?.tree !== undefined && manifest.tree.hash === hash
+    const tools = { ...deps, artifacts: manifest && !isTree ? blobsOnly : artifacts }
+    const callbacks = { log: silentLog, async onCloned() {}, async onDetected() {}, requireHeld: () => requireHeld(db) }
     await clear()
-    await runBuild(tools, { build, variables, access, attempts, signal, ...deaf }, async () => {}).finally(clear)
+    await runBuild(tools, { build, variables, access, attempts, signal, ...callbacks }, async () => {}).finally(clear)
   }
 
   async function isWhole(hash: string | undefined, deploymentId: string): Promise<boolean> {
@@ -66,8 +66,8 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
           log.warn({ err, deploymentId: id }, 'a deployment could not be built again to repair its files')
         }
         if (!(await isWhole(hash, id))) continue
-        // Also where the file is not needed any more, because its manifest names another one.
-        if (hash) await artifacts.clearReport(hash)
+        // Also if the file is no longer needed because the manifest names another one.
+        if (hash) await artifacts.settle(hash)
         return void log.info({ file: hash ?? id, deploymentId: id }, 'a damaged file is repaired')
       }
       throw new Error(`building ${deploymentIds.join(', ')} again did not bring ${hash ?? 'the manifest'} back`)

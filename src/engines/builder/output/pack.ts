@@ -1,4 +1,4 @@
-// Runs the packer in a sandbox with a read-only tree and no network.
+// Runs the packer in a sandbox with a read-only tree and without network.
 import type { Readable } from 'node:stream'
 import { onAbort } from '../../../platform/abort.ts'
 import { TruncatedStream } from '../../../platform/files/byte-reader.ts'
@@ -10,7 +10,7 @@ import { PACKER, type PackerPlan } from '../tree/packer.ts'
 export type PackerOptions = { sandbox: Sandbox; tree: string; timeoutMs: number; signal: AbortSignal }
 
 export type Packer = {
-  /** Passes the packed output to `receive`; an error there, or an early return, ends the packer. Called once. */
+  /** Passes the packed output to `receive`, whose error or early return ends the packer. May be called once. */
   pack<T>(plan: PackerPlan, limits: Limits, receive: (packed: Packed) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
@@ -18,7 +18,7 @@ export type Packer = {
 const memoryMb = 512
 const processes = 64
 
-/** Opens while the build still runs, which saves 80 ms; it reads nothing before it gets its plan. */
+/** Opens during the build, which saves 80 ms. The packer reads nothing before it gets its plan. */
 export function openPacker({ sandbox, tree, timeoutMs, signal }: PackerOptions): Packer {
   const input = Promise.withResolvers<string>()
   const stdout = Promise.withResolvers<Readable>()
@@ -37,7 +37,7 @@ export function openPacker({ sandbox, tree, timeoutMs, signal }: PackerOptions):
   })
   const unlisten = onAbort(signal, process.kill)
   const { exited } = process
-  // A packer that was never started has no output to read.
+  // A packer that never started has no output.
   exited.catch(stdout.reject)
   stdout.promise.catch(() => {})
   async function close(): Promise<void> {
@@ -50,21 +50,21 @@ export function openPacker({ sandbox, tree, timeoutMs, signal }: PackerOptions):
     async pack(plan, limits, receive) {
       input.resolve(JSON.stringify(plan))
       try {
-        // The last entry marks the end, so there is no need to wait for the exit of the sandbox.
+        // The last entry marks the end, so we needn't wait for the sandbox to exit.
         return await receive(await readPacked(await stdout.promise, limits))
       } catch (error) {
         await close()
         signal.throwIfAborted()
-        if (!(error instanceof TruncatedStream)) throw error
-        throw ended(await exited, errorOutput, timeoutMs)
+        if (!(error instanceof CutShort)) throw error
+        throw failureOf(await exited, errorOutput, timeoutMs)
       }
     },
     close,
   }
 }
 
-/** The packer reads an untrusted tree, so its failure is the fault of the tree. */
-function ended(exit: Exit, errorOutput: string, timeoutMs: number): Error {
+/** The packer reads an untrusted tree, so limits it exceeds are the tree's fault. */
+function failureOf(exit: Exit, errorOutput: string, timeoutMs: number): Error {
   if (exit.reason === 'timeout') {
     return new BuildFailure(
       'output_too_large',

@@ -1,7 +1,7 @@
-// The last step of a build: its files, or the tree of its server, become what the edge serves.
+// The last step of a build: publishes its files or its server's tree.
 import { appPages, bytesOf, type Manifest, type StoredFile } from '../../../platform/artifacts/artifacts.ts'
 import { syncFileSystems } from '../../../platform/files/durable.ts'
-import { projectsIn } from '../detection/detect.ts'
+import { findProjects } from '../detection/detect.ts'
 import type { Recipe } from '../detection/recipe.ts'
 import { outputMissing } from '../project/output.ts'
 import type { FetchedTools } from '../project/toolchain.ts'
@@ -15,10 +15,10 @@ import { moveTree, readList } from './server-tree.ts'
 import { entriesOfSource, neverPublished, outputInSource, siteLimits, storeSite } from './site.ts'
 import { createGuard, type Guard } from './withheld.ts'
 
-async function missingFrom({ build, prefix }: Task, source: Source, recipe: Recipe, names: string[]) {
-  // Nobody who has set what is published meant another folder.
+async function outputMissingIn({ build, prefix }: Task, source: Source, recipe: Recipe, names: string[]) {
+  // Suggests other folders only if no setting names what to publish.
   const isOpen = build.framework === 'auto' && build.outputDirectory === null
-  const apps = isOpen ? await projectsIn(source, prefix) : []
+  const apps = isOpen ? await findProjects(source, prefix) : []
   return outputMissing(recipe.outputs, { names, apps }, recipe, build)
 }
 
@@ -26,7 +26,7 @@ export async function publishSource(task: Task, source: Source, recipe: Recipe):
   const { prefix, log } = task
   log.step('publish')
   const output = outputInSource(source, prefix, recipe.outputs)
-  if ('missing' in output) throw await missingFrom(task, source, recipe, output.missing)
+  if ('missing' in output) throw await outputMissingIn(task, source, recipe, output.missing)
   const guard = guardOf(task, recipe)
   const files = await storeSite(task.tools.artifacts, entriesOfSource(source, output), '/build', guard)
   return publishFiles(task, recipe, { files, guard })
@@ -36,7 +36,7 @@ export async function publishSite(task: Task, source: Source, packer: Packer, re
   const guard = guardOf(task, recipe)
   const plan = { root: task.root, candidates: recipe.outputs, without: neverPublished }
   const files = await packer.pack(plan, siteLimits, async (packed) => {
-    if ('missing' in packed.output) throw await missingFrom(task, source, recipe, packed.output.missing)
+    if ('missing' in packed.output) throw await outputMissingIn(task, source, recipe, packed.output.missing)
     return storeSite(task.tools.artifacts, packed.entries(), packed.output.inside, guard)
   })
   return publishFiles(task, recipe, { files, guard })
@@ -44,7 +44,7 @@ export async function publishSite(task: Task, source: Source, packer: Packer, re
 
 type Stored = { files: Manifest['files']; guard: Guard<StoredFile> | null }
 
-/** A build writes what it means to publish. */
+/** Only sites without a build are filtered, since a build only writes what should be published. */
 const guardOf = ({ build }: Task, recipe: Recipe): Stored['guard'] =>
   recipe.build !== null || build.publishAnyway ? null : createGuard()
 
@@ -64,40 +64,40 @@ async function publishFiles(
   return { server: false, bytes: bytesOf(files), files: count, spaFallback }
 }
 
-/** A site with a page for what it does not have shows that one. */
+/** A site with its own 404 page is not a single-page app. */
 export function isSinglePage({ spaFallback }: Pick<Detected, 'spaFallback'>, files: object): boolean {
   return spaFallback && !Object.hasOwn(files, '404.html') && appPages.some((name) => Object.hasOwn(files, name))
 }
 
-type Built = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager'>
+type ServerPrograms = Pick<FetchedTools, 'node'> & Pick<Recipe, 'manager'>
 
-/** What its server runs with; npm is that of the machine. */
-function programsOf({ node, manager }: Built): Pick<Manifest, 'node' | 'manager'> {
+/** What the server runs with. npm is the machine's own. */
+function programsOf({ node, manager }: ServerPrograms): Pick<Manifest, 'node' | 'manager'> {
   const { name = 'npm', version = null } = manager ?? {}
   return { ...(node && { node }), ...(name !== 'npm' && version !== null && { manager: { name, version } }) }
 }
 
 /**
- * The whole tree with its dependencies, which may be above the root directory, unless the build has copied them. It is
- * moved: to copy a node_modules takes seconds. Returns its size.
+ * Moves the whole tree with its dependencies, which may be above the root directory, because copying node_modules takes
+ * seconds. Returns its size.
  */
-export async function layOut(task: Task, workspace: Workspace, { selfContained }: Recipe): Promise<number> {
+export async function moveServerTree(task: Task, workspace: Workspace, { selfContained }: Recipe): Promise<number> {
   const { tools, build } = task
-  writeOut(task, workspace)
-  const { bytes } = await workspace.settle(selfContained, readList)
+  startSync(task, workspace)
+  const { bytes } = await workspace.prepareServerTree(selfContained, readList)
   await task.requireHeld()
   await moveTree(workspace.tree, tools.artifacts.serverDirectory(build.id))
   return bytes
 }
 
-/** What is published has to be on the disk. The writing begins before it is waited for, in the end. */
-export function writeOut({ tools }: Task, { tree }: Workspace): void {
+/** Published files must be on disk. Starts writing them early, and publishing waits for it. */
+export function startSync({ tools }: Task, { tree }: Workspace): void {
   if (!tools.artifacts.shared) void syncFileSystems([tree])
 }
 
 export async function publishServer(
   { tools, build, root, requireHeld }: Task,
-  built: Built & { bytes: number },
+  built: ServerPrograms & { bytes: number },
 ): Promise<Published> {
   const settings = { files: {}, spaFallback: false, cleanUrls: build.cleanUrls }
   const manifest = { version: 1, kind: 'node', root, ...settings, ...programsOf(built) } as const

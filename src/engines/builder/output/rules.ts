@@ -1,4 +1,4 @@
-// The rules of a site, read when it is published: whoever wrote them is told what the edge will not follow.
+// Checks the rules of a site when it is published, to warn of those that the edge won't follow.
 import type { Artifacts, Manifest } from '../../../platform/artifacts/artifacts.ts'
 import { parseHeaders } from '../../../platform/site-rules/header-rules.ts'
 import { maxRulesLength, parseRedirects } from '../../../platform/site-rules/redirects.ts'
@@ -8,27 +8,30 @@ import type { Source } from '../tree/source-tree.ts'
 
 const readers = { _redirects: parseRedirects, _headers: parseHeaders }
 
-/** Warns of lines that are left out; fails where one of them was to protect something. */
+/** Warns of ignored lines; fails if one of them should protect something. */
 export async function checkRules(artifacts: Artifacts, files: Manifest['files'], log: BuildLog): Promise<void> {
   for (const [file, parse] of Object.entries(readers)) {
     const stored = Object.hasOwn(files, file) ? files[file]! : null
     if (!stored) continue
     if (stored.size > maxRulesLength) {
       const message = `The file is larger than ${maxRulesLength >> 10} KiB, so none of its rules apply.`
-      // It may ask for passwords.
+      // It may require passwords.
       if (file === '_headers') throw new BuildFailure('output_unsafe', `${file}: ${message}`)
       log.warn({ code: 'file_ignored', message, file })
       continue
     }
     const { notes } = parse((await artifacts.load(stored.hash)).toString())
-    const open = notes.find(({ protects }) => protects)
-    if (open)
-      throw new BuildFailure('output_unsafe', `${file}, line ${open.line}: ${open.text}; it would protect nothing.`)
+    const unprotected = notes.find(({ protects }) => protects)
+    if (unprotected)
+      throw new BuildFailure(
+        'output_unsafe',
+        `${file}, line ${unprotected.line}: ${unprotected.text}; it would protect nothing.`,
+      )
     for (const { line, text } of notes) log.warn({ code: 'rule_ignored', message: `${text}.`, file, line })
   }
 }
 
-/** A server answers by itself: files of rules beside it do nothing. */
+/** Rule files have no effect on servers. */
 export function warnOfServerRules(source: Source, prefix: string, log: BuildLog): void {
   for (const file of Object.keys(readers).flatMap((name) => [name, `public/${name}`])) {
     if (!source.entries.has(`${prefix}${file}`)) continue

@@ -1,4 +1,4 @@
-// The end of a server's build: the tree that the build left becomes the tree that the server runs from.
+// Checks the tree that a server's build left and moves it to where the server runs from.
 import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -11,24 +11,24 @@ const run = promisify(execFile)
 export const serverLimits: Limits = { entries: 300_000, bytes: 4 * 1024 ** 3, pathBytes: 3000, depth: 200 }
 
 const maxFieldLength = serverLimits.pathBytes + maxTargetLength
-// A letter and two numbers.
+// A letter and three numbers.
 const maxHeadLength = 64
 
-/** Reads the list that a workspace makes of its tree; refuses what no server may have. Returns the size of all files. */
+/** Reads a workspace's list of its tree and refuses disallowed entries. Returns the size of all files. */
 export async function readList(list: AsyncIterable<Buffer>, limits = serverLimits): Promise<{ bytes: number }> {
   let [entries, bytes] = [0, 0]
-  let about: Buffer | null = null
+  let entry: Buffer | null = null
   let rest: Buffer = Buffer.alloc(0)
 
-  /** NUL ends each of them. */
-  function take(field: Buffer): void {
-    if (about === null) {
-      about = field
+  /** Adds a NUL-terminated field. */
+  function addField(field: Buffer): void {
+    if (entry === null) {
+      entry = field
       return
     }
-    const [head = '', kind, names, size] = /^(\S) (\d+) (\d+) /.exec(about.toString('latin1', 0, maxHeadLength)) ?? []
-    const path = checkPath(about.subarray(head.length), limits)
-    about = null
+    const [head = '', kind, names, size] = /^(\S) (\d+) (\d+) /.exec(entry.toString('latin1', 0, maxHeadLength)) ?? []
+    const path = checkPath(entry.subarray(head.length), limits)
+    entry = null
     if (++entries > limits.entries) throw tooLarge(`more than ${limits.entries} files`)
     if (kind === 'l') checkTarget(path, field)
     else if (kind === 'f') {
@@ -42,7 +42,7 @@ export async function readList(list: AsyncIterable<Buffer>, limits = serverLimit
     const octets = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     let begin = 0
     for (let end = octets.indexOf(0); end >= 0; end = octets.indexOf(0, begin)) {
-      take(octets.subarray(begin, end))
+      addField(octets.subarray(begin, end))
       begin = end + 1
     }
     rest = octets.subarray(begin)
@@ -51,11 +51,11 @@ export async function readList(list: AsyncIterable<Buffer>, limits = serverLimit
   return { bytes }
 }
 
-/** No process of the build is left that could change it meanwhile. It then belongs to the platform, as all it serves. */
+/** No process of the build is left that could change the tree. From now on, it belongs to the platform. */
 export async function moveTree(tree: string, directory: string): Promise<void> {
   if (process.getuid?.() === 0) await run('chown', ['-R', '-h', '-P', '0:0', '--', tree])
   await removeTree(directory)
   await mkdir(dirname(directory), { recursive: true, mode: 0o755 })
-  // It copies where builds are on another file system.
+  // Unlike rename, `mv` copies across file systems.
   await run('mv', ['-T', '--', tree, directory])
 }

@@ -1,4 +1,4 @@
-// The end of a static build: stores files by content hash and lists their paths in the manifest.
+// Stores the files of a site by content hash and lists their paths for the manifest.
 import type { Artifacts, Manifest, StoredFile } from '../../../platform/artifacts/artifacts.ts'
 import { createPauses } from '../../../platform/pauses.ts'
 import { BuildFailure } from '../explain/failure.ts'
@@ -9,12 +9,12 @@ import type { Source, TreeEntry } from '../tree/source-tree.ts'
 import type { Guard } from './withheld.ts'
 
 export const siteLimits: Limits = { entries: 50_000, bytes: 2 * 1024 ** 3, pathBytes: 1024, depth: 64 }
-// Every edge that serves the site has all paths in memory, whatever the files have in them.
+// Every edge that serves the site holds all paths in memory.
 const linkLimits: LinkLimits = { ...siteLimits, allPathBytes: 4 * 1024 ** 2 }
-/** Never part of a site, also where a project serves its whole tree. */
+/** Never published, even if a project serves its whole tree. */
 export const neverPublished = ['.git', 'node_modules']
 
-/** Stores all entries; small files in parallel, large ones as streams. The guard keeps some of them from being published. */
+/** Stores small files in parallel and large ones as streams. The guard withholds files that shouldn't be published. */
 export async function storeSite(
   artifacts: Artifacts,
   entries: AsyncIterable<Entry>,
@@ -51,32 +51,32 @@ export async function storeSite(
   }
   await Promise.all(running)
   if (failure) throw failure
-  // Path → path of the file that is published there: what is withheld depends on both.
+  // Path → path of the published file. The guard checks both.
   const origins = new Map([...files.keys()].map((path) => [path, path]))
   const published = await followLinks({ files: origins, links, folders, root: inside }, linkLimits)
-  await guard?.sift(published, files)
+  await guard?.filter(published, files)
   if (published.size === 0) throw new BuildFailure('output_missing', 'The output directory is empty.')
   const sorted = [...published].sort(([a], [b]) => (a < b ? -1 : 1))
   return Object.fromEntries(sorted.map(([path, origin]) => [path, files.get(origin)!]))
 }
 
-/** `content` is null where the store has it already. */
+/** `content` is null if the store already has the file. */
 async function storeSmall(
   artifacts: Artifacts,
   { path, size, content: { sha256, whole } }: Extract<Entry, { kind: 'file' }>,
   content: Buffer | null,
   guard: Guard<StoredFile> | null,
 ): Promise<StoredFile> {
-  const known = sha256 ? await artifacts.findStored?.(path, sha256, size) : null
-  const isLookedAt = guard?.wants(path, size)
-  if (known && !isLookedAt) return known
+  const known = sha256 ? await artifacts.again?.(path, sha256, size) : null
+  const isInspected = guard?.needsContent(path, size)
+  if (known && !isInspected) return known
   const bytes = content ?? (await whole())
   const stored = known ?? (await artifacts.store(path, bytes.length, [bytes]))
-  if (isLookedAt) guard!.look(stored, bytes)
+  if (isInspected) guard!.inspect(stored, bytes)
   return stored
 }
 
-/** Names that differ only in Unicode form look the same to visitors and are one file on other systems. */
+/** Names that differ only in Unicode normalization look the same and are one file on other systems. */
 function refuseDuplicate(seen: Map<string, string>, path: string): void {
   const normal = path.normalize('NFC')
   const other = seen.get(normal)
@@ -87,7 +87,7 @@ function refuseDuplicate(seen: Map<string, string>, path: string): void {
   seen.set(normal, path)
 }
 
-/** The output of a commit that needs no build, or the names in its root directory if there is none. */
+/** Finds the output in a commit that needs no build; else returns the names in its root directory. */
 export function outputInSource(
   source: Source,
   root: string,
@@ -104,7 +104,7 @@ export function outputInSource(
   return { missing: [...new Set(names)].slice(0, 200).map((name) => Buffer.from(name, 'latin1').toString()) }
 }
 
-/** Files of a commit in the same form as the packer's entries, with the same limits. */
+/** Files of a commit as packer entries, with the same limits. */
 export async function* entriesOfSource(
   source: Source,
   output: { path: string; entries: TreeEntry[] },
@@ -125,7 +125,7 @@ export async function* entriesOfSource(
   let next = 0
   for await (const content of source.read(wanted)) {
     const { path, size, kind } = wanted[next++]!
-    // Git allows a link with a blob of any size.
+    // In git, the target of a link can have any size.
     if (kind === 'link' && size > maxTargetLength)
       throw new BuildFailure(
         'output_unsafe',

@@ -1,54 +1,54 @@
-// The shape of an adapter: how a framework is recognised, built and served.
+// The interface of an adapter: how a framework is detected, built and served.
 import type { frameworks } from '../../../schemas/projects.ts'
 import type { PackageManifest } from './manifest.ts'
 import type { PackageManager } from './types.ts'
 
-/** What an adapter may look at. Paths are relative to the root directory. */
+/** What adapters can see. Paths are relative to the root directory. */
 export type Facts = {
   manifest: PackageManifest
   hasManifest: boolean
   manager: PackageManager | null
-  /** What builds the project, as its owner wrote it: the setting, else the script; empty if there is neither. */
+  /** The build command from the setting, else the build script; empty if there is neither. */
   buildText: string
-  /** The first of `main` and the usual names that is there and listens for connections, by its text. */
+  /** The main file, if its source listens for connections. */
   listener: string | null
   has(path: string): boolean
-  /** Whether there is a folder of this name in the root directory. */
+  /** Whether the root directory has this folder. */
   hasFolder(name: string): boolean
 }
 
 export type Plan = {
   kind: 'files' | 'server'
-  /** Folders to look for the output in: the first one as it is, the others if they have an index page. */
+  /** Candidate folders for the output. All but the first need an index page. */
   outputs: string[]
-  /** Instead of the build script. */
+  /** Replaces the build script. */
   build?: string
-  /** Instead of `npm start`. */
+  /** Replaces `npm start`. */
   start?: string
-  /** The build has copied all modules that the server needs: the project's own are not published. */
+  /** Whether the build copies all modules that the server needs, so that node_modules isn't published. */
   selfContained?: boolean
-  /** What is missing in the project where the first output has no index page; it then needs one. */
+  /** What the project lacks if the first output has no index page, which this makes mandatory. */
   hint?: string
   because: string[]
-  /** Why one page answers all paths that have no file, in a sentence; nothing if each page is a file. */
+  /** Why unknown paths get the index page, as a sentence; undefined if each page is a file. */
   singlePage?: string | undefined
 }
 
 export type Adapter = {
-  /** As `framework` of a project names it. */
+  /** The value of the project's `framework` setting. */
   name: (typeof frameworks)[number]
   title: string
-  /** Any of these dependencies shows that the framework is used. */
+  /** Any of these dependencies indicates the framework. */
   packages?: readonly string[]
-  /** Without such a dependency, any of these files does. */
+  /** Any of these files does too. */
   files?: readonly string[]
-  /** What else must hold. */
-  suits?(facts: Facts): boolean
-  /** Configuration files: the text of the first one that is there is given to `plan`, without comments. */
+  /** A further condition. */
+  matches?(facts: Facts): boolean
+  /** Configuration files. `plan` gets the first existing one, without comments. */
   configs?: readonly string[]
-  /** Where there is no build script; null: nothing is built. */
+  /** The build command if there is no build script; null: nothing to build. */
   build: string | null
-  /** A program of the machine that the build needs. */
+  /** A program that must be installed on the machine. */
   tool?: string
   plan(facts: Facts, config: string): Plan | Promise<Plan>
 }
@@ -62,11 +62,11 @@ export const server = (start: string, ...because: string[]): Plan => ({
   because,
 })
 
-/** All names of a configuration file. */
+/** All variants of a configuration file's name. */
 export const configFiles = (stem: string): string[] =>
   ['.js', '.mjs', '.cjs', '.ts', '.mts', '.cts'].map((ending) => stem + ending)
 
-/** The project's own start script if it has one that runs the program, else the command. */
+/** `npm start` if that runs the program, else the command. */
 export function startOf({ manifest }: Facts, program: string, command: string): string {
   return manifest.scripts.get('start')?.includes(program) ? 'npm start' : command
 }

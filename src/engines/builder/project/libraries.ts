@@ -1,4 +1,4 @@
-// The packages of a workspace that a project needs and that have to be built before it.
+// Finds the workspace packages that must be built before a project.
 
 import type { Source } from '../tree/source-tree.ts'
 import { readObject } from './manifest.ts'
@@ -6,26 +6,26 @@ import type { PackageManager } from './types.ts'
 
 const maxManifestLength = 1 << 20
 const maxPackages = 1_000
-// Of all packages together; those beyond it are taken for ones that need nothing.
+// For all packages together. Packages beyond it count as having no dependencies.
 const maxBytes = 16 << 20
 const kinds = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies']
 
 type Member = { directory: string; name: string | null; needs: string[]; isBuilt: boolean }
 
-/** Directories of all packages of the workspace, as `PackageManager.directory`; only the first thousand count. */
+/** Directories of the workspace's packages, in the form of `PackageManager.directory`; at most `maxPackages`. */
 export function memberDirectories(source: Source, { directory }: Pick<PackageManager, 'directory'>): string[] {
-  const found: string[] = []
+  const directories: string[] = []
   for (const path of source.entries.keys()) {
     if (!path.startsWith(directory) || !/(^|\/)package\.json$/.test(path)) continue
     if (/(^|\/)node_modules\//.test(path)) continue
-    if (found.push(path.slice(0, -'package.json'.length)) === maxPackages) break
+    if (directories.push(path.slice(0, -'package.json'.length)) === maxPackages) break
   }
-  return found
+  return directories
 }
 
 /**
- * Directories of the libraries with a build script that the package in `root` depends on, itself excluded, each after
- * those that it needs. Whatever the files say, it ends: each package is looked at once.
+ * Directories of the libraries with a build script that the package in `root` depends on, in build order. Visits each
+ * package once, so cycles end.
  */
 export async function librariesOf(
   source: Source,
@@ -43,7 +43,7 @@ export async function librariesOf(
   const byName = new Map(members.flatMap((member) => (member.name === null ? [] : [[member.name, member] as const])))
   const ordered: string[] = []
   const seen = new Set<Member>()
-  // Without recursion: a chain of packages may be as long as the workspace is large.
+  // Not recursive, because a chain of packages may be as long as the workspace is large.
   const stack: { member: Member; next: number }[] = []
   const enter = (member: Member | undefined) => {
     if (!member || seen.has(member)) return
@@ -64,8 +64,8 @@ export async function librariesOf(
   return ordered
 }
 
-async function readMember(source: Source, directory: string, longest: number): Promise<Member> {
-  const text = await source.text(`${directory}package.json`, longest)
+async function readMember(source: Source, directory: string, maxLength: number): Promise<Member> {
+  const text = await source.text(`${directory}package.json`, maxLength)
   const manifest = (await readObject(text)) ?? {}
   const { name } = manifest
   const needs = kinds.flatMap((kind) => Object.keys(objectOf(manifest[kind])))

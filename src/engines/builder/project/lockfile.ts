@@ -1,4 +1,4 @@
-// Whether a lockfile of npm still fits its package.json: an install that changes it installs what nobody has tried.
+// Warns if npm's lockfile is out of sync with package.json, because npm then installs untested versions.
 import type { Source } from '../tree/source-tree.ts'
 import { ownOf, type PackageManifest, readObject } from './manifest.ts'
 import type { PackageManager } from './types.ts'
@@ -6,7 +6,7 @@ import type { Warning } from './warning.ts'
 
 export const maxLockfileLength = 4 << 20
 
-/** Lockfiles of other package managers have to fit, or the install fails. */
+/** Other package managers fail if the lockfile is out of sync. */
 export async function lockfileWarnings(
   source: Source,
   manager: PackageManager | null,
@@ -16,7 +16,7 @@ export async function lockfileWarnings(
   if (manager?.name !== 'npm' || manager.lockfile === null) return []
   const text = await source.text(manager.lockfile, maxLockfileLength)
   const packages = ownOf(await readObject(text), 'packages')
-  // The package of the project: the first one, or a member of the workspace.
+  // The project's package: the root package or a member of the workspace.
   const own = ownOf(packages, root.slice(manager.directory.length).replace(/\/$/, ''))
   if (own === undefined) return []
   const kinds = ['optionalDependencies', 'devDependencies', 'dependencies']

@@ -1,11 +1,11 @@
-// The package manager of a project: by `packageManager` of package.json, else by the lockfile.
+// Finds a project's package manager: by `packageManager` in package.json, else by the lockfile.
 import type { Source } from '../tree/source-tree.ts'
 import { maxManifestLength, type PackageManifest, readManifest } from './manifest.ts'
 import type { ManagerName, PackageManager } from './types.ts'
 import type { Warning } from './warning.ts'
 import { hasMember } from './workspaces.ts'
 
-// Where there are several, the first one is taken.
+// In order of precedence.
 const lockfiles: readonly [file: string, name: ManagerName][] = [
   ['pnpm-lock.yaml', 'pnpm'],
   ['yarn.lock', 'yarn'],
@@ -17,12 +17,12 @@ const lockfiles: readonly [file: string, name: ManagerName][] = [
 
 export type FoundManager = { manager: PackageManager | null; because: string[]; warnings: Warning[] }
 
-/** `root` is the root directory, empty or with a slash at its end; `manifest` is that of its package.json. */
+/** `root` is the root directory: empty, or with a trailing slash. `manifest` is its package.json. */
 export async function findManager(source: Source, root: string, manifest: PackageManifest): Promise<FoundManager> {
-  const place = await placeOf(source, root, manifest)
-  const { directory } = place
+  const location = await findDirectory(source, root, manifest)
+  const { directory } = location
   const found = lockfiles.filter(([file]) => source.entries.has(directory + file))
-  const named = parseName(manifest.packageManager) ?? parseName(place.manifest.packageManager)
+  const named = parseName(manifest.packageManager) ?? parseName(location.manifest.packageManager)
   const matching = named ? found.filter(([, name]) => name === named.name) : found
   const [lockfile, name = named?.name ?? 'npm'] = matching[0] ?? []
   const manager = { name, version: named?.version ?? null, lockfile: lockfile ? directory + lockfile : null, directory }
@@ -32,7 +32,7 @@ export async function findManager(source: Source, root: string, manifest: Packag
     const message = `There are lockfiles of several package managers (${names}): ${name} is used. Remove the others.`
     warnings.push({ code: 'several_lockfiles', message, file: directory + found[0]![0] })
   }
-  const written = [manifest.packageManager, place.manifest.packageManager].find((text) => text !== null)
+  const written = [manifest.packageManager, location.manifest.packageManager].find((text) => text !== null)
   if (written && !named) {
     const message = `packageManager in package.json must be a name with an exact version, such as pnpm@10.1.0: ${name} is used.`
     warnings.push({ code: 'package_manager_unknown', message, file: `${root}package.json` })
@@ -44,8 +44,8 @@ export async function findManager(source: Source, root: string, manifest: Packag
   return { manager, because: lockfile ? [`${directory}${lockfile} is a lockfile of ${name}.`] : [], warnings }
 }
 
-/** The directory that packages are installed in: that of the workspace, where the project is part of one. */
-async function placeOf(source: Source, root: string, manifest: PackageManifest) {
+/** The directory to install packages in: the workspace's if the project is part of one. */
+async function findDirectory(source: Source, root: string, manifest: PackageManifest) {
   const isLocked = (directory: string) => lockfiles.some(([file]) => source.entries.has(directory + file))
   if (root === '' || isLocked(root)) return { directory: root, manifest }
   const parts = root.split('/').slice(0, -1)
@@ -63,7 +63,7 @@ async function placeOf(source: Source, root: string, manifest: PackageManifest) 
   return { directory: root, manifest }
 }
 
-/** `pnpm@10.1.0+sha512.…`: an exact version; what follows it is a hash that the package manager's own tools check. */
+/** Parses `pnpm@10.1.0+sha512.…`. The optional hash is checked by the package manager's own tools. */
 function parseName(text: string | null): { name: ManagerName; version: string } | null {
   const found = /^(npm|pnpm|yarn|bun)@(\d{1,4}\.\d{1,6}\.\d{1,6}(?:-[0-9A-Za-z.-]{1,60})?)(?:\+[\w.=/+-]*)?$/.exec(
     text ?? '',

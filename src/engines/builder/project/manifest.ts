@@ -1,18 +1,18 @@
-// package.json as untrusted input: only what has its proper type, and is not too long, is taken over.
+// Reads package.json as untrusted input: only values of the right type and length are used.
 import { parseJson } from '../../../platform/http/json-pieces.ts'
 
 export type PackageManifest = {
-  /** It is there, but no JSON object. */
+  /** The file exists but isn't a JSON object. */
   unreadable: boolean
   scripts: ReadonlyMap<string, string>
-  /** Those of every kind that is installed, with the ranges. */
+  /** Dependencies of every installed kind, with their ranges. */
   dependencies: ReadonlyMap<string, string>
   main: string | null
   packageManager: string | null
   /** `engines.node`. */
   node: string | null
   workspaces: boolean
-  /** Patterns of the folders that belong to the workspace; null if they are not listed here. */
+  /** Patterns of the workspace's folders; null if they aren't listed here. */
   members: string[] | null
 }
 
@@ -24,10 +24,10 @@ const maxScriptLength = 65_536
 const objectOf = (value: unknown): Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
 
-const textOf = (value: unknown, most = maxTextLength): string | null =>
-  typeof value === 'string' && value.length > 0 && value.length <= most ? value : null
+const textOf = (value: unknown, maxLength = maxTextLength): string | null =>
+  typeof value === 'string' && value.length > 0 && value.length <= maxLength ? value : null
 
-/** An own property: `constructor` of a package.json that has none is null, not a function. */
+/** Reads only own properties, so that `constructor` isn't a function. */
 export const ownOf = (object: unknown, name: string): unknown =>
   Object.getOwnPropertyDescriptor(objectOf(object), name)?.value
 
@@ -40,7 +40,7 @@ function texts(value: unknown, most = maxTextLength): [string, string][] {
 const listOf = (value: unknown): string[] | null =>
   Array.isArray(value) ? value.slice(0, maxEntries).filter((one) => textOf(one, 200) !== null) : null
 
-/** Null for anything but a JSON object, and for one of more parts than a large lockfile has. */
+/** Null for anything but a JSON object, and for objects more complex than a large lockfile. */
 export async function readObject(text: string | null): Promise<Record<string, unknown> | null> {
   if (text === null) return null
   try {
@@ -53,7 +53,7 @@ export async function readObject(text: string | null): Promise<Record<string, un
   }
 }
 
-/** Without a package.json, and for one that cannot be read, everything is empty. */
+/** Everything is empty if package.json is missing or unreadable. */
 export async function readManifest(text: string | null): Promise<PackageManifest> {
   const found = await readObject(text)
   const kinds = ['optionalDependencies', 'devDependencies', 'dependencies']

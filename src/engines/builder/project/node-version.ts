@@ -1,4 +1,4 @@
-// The version of Node.js that a project asks for: .nvmrc, .node-version, or engines of package.json.
+// Chooses the version of Node.js by .nvmrc, .node-version or engines in package.json.
 import { hostNode, nodeMajors } from '../../../sandbox/programs/node-versions.ts'
 import type { NodeMajor } from './types.ts'
 import type { Warning } from './warning.ts'
@@ -7,39 +7,38 @@ const supported: readonly NodeMajor[] = nodeMajors
 const codeNames: Record<string, number> = { hydrogen: 18, iron: 20, jod: 22, krypton: 24 }
 const maxRangeLength = 200
 
-/** `range` is one that `engines` may have. */
+/** `range` is in the syntax of `engines`. */
 export type NodeNeed = { name: string; range: string }
 
 export type FoundNode = { node: NodeMajor; because: string[]; warnings: Warning[] }
 
 /**
- * `asked`: what each file says, the first one that says anything decides; `needs`: what packages need, who are heard
- * as far as that allows.
+ * The first file in `declared` with a version decides. `requirements` of packages are met as far as that allows.
  */
 export function chooseNode(
-  asked: { file: string; text: string | null }[],
+  declared: { file: string; text: string | null }[],
   host: NodeMajor = hostNode ?? '24',
-  needs: NodeNeed[] = [],
+  requirements: NodeNeed[] = [],
 ): FoundNode {
-  for (const { file, text } of asked) {
+  for (const { file, text } of declared) {
     const range = firstLine(text)
     if (range === null) continue
-    const suits = majorsOf(range)
-    if (suits === null) continue
-    const fitting = supported.filter((major) => suits(Number(major)))
-    if (fitting.length > 0) {
-      const { node, because } = choice(fitting, host, needs)
+    const matches = majorsOf(range)
+    if (matches === null) continue
+    const matching = supported.filter((major) => matches(Number(major)))
+    if (matching.length > 0) {
+      const { node, because } = chooseFrom(matching, host, requirements)
       return { node, because: [`${file} asks for Node.js ${range}.`, ...because], warnings: [] }
     }
-    const nearest = nearestTo(suits)
+    const nearest = nearestTo(matches)
     const message = `${file} asks for Node.js ${range}, which is unavailable: ${nearest} is used. Available: ${supported.join(', ')}.`
     return { node: nearest, because: [], warnings: [{ code: 'node_version_unsupported', message, file }] }
   }
-  return { ...choice(supported, host, needs), warnings: [] }
+  return { ...chooseFrom(supported, host, requirements), warnings: [] }
 }
 
-/** The machine's own where it may be, else the newest. */
-function choice(
+/** Prefers the machine's own version, else the newest. */
+function chooseFrom(
   fitting: readonly NodeMajor[],
   host: NodeMajor,
   needs: NodeNeed[],
@@ -47,7 +46,7 @@ function choice(
   const own = fitting.includes(host) ? host : fitting.at(-1)!
   const isFor = (major: NodeMajor) => (need: NodeNeed) => majorsOf(need.range)?.(Number(major)) ?? true
   const missing = needs.find((need) => !isFor(own)(need))
-  // Never an older one: bounds from above are mostly out of date.
+  // Never an older one, because upper limits are mostly outdated.
   const node = missing && fitting.findLast((major) => Number(major) > Number(own) && needs.every(isFor(major)))
   return node ? { node, because: [`${missing.name} needs Node.js ${missing.range}.`] } : { node: own, because: [] }
 }
@@ -57,11 +56,11 @@ function firstLine(text: string | null): string | null {
     ?.split('\n')
     .map((line) => line.replace(/#.*/, '').trim())
     .find((line) => line !== '')
-  // It is repeated in sentences.
+  // The text appears in messages.
   return line !== undefined && line.length <= maxRangeLength && /^[\w\s.*^~<>=|/-]+$/.test(line) ? line : null
 }
 
-/** The supported version next to what is asked for: an older project gets the oldest. */
+/** The supported version nearest to the declared one. */
 function nearestTo(suits: (major: number) => boolean): NodeMajor {
   const lowest = Number(supported[0])
   for (let major = lowest; major >= 0; major--) if (suits(major)) return supported[0]!
@@ -69,7 +68,7 @@ function nearestTo(suits: (major: number) => boolean): NodeMajor {
   return supported.at(-1)!
 }
 
-/** Which major versions a range allows; null if it is none. Minor versions decide only about the bounds. */
+/** A predicate for the major versions that a range allows; null if the range is invalid. */
 function majorsOf(range: string): ((major: number) => boolean) | null {
   const alternatives = range.split('||').map((part) => alternativeOf(part.trim()))
   if (alternatives.some((one) => one === null)) return null

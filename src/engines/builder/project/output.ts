@@ -1,4 +1,4 @@
-// Which directory a build publishes, and what to tell its owner when there is none.
+// Finds the directory to publish, and explains if there is none.
 import { posix } from 'node:path'
 import type { Build } from '../../../services/deployments/index.ts'
 import { BuildFailure } from '../explain/failure.ts'
@@ -33,7 +33,7 @@ const frameworkOutputs: Partial<Record<Build['framework'], string[]>> = {
   nitro: ['.output/public'],
 }
 
-// The usual names without a known framework. Some may hold sources instead: those need an index page.
+// The usual names without a known framework. Those that may contain sources need an index page.
 const usualOutputs = [
   { path: 'dist', needsIndex: false },
   { path: 'build', needsIndex: true },
@@ -42,10 +42,10 @@ const usualOutputs = [
   { path: 'public', needsIndex: true },
 ]
 
-/** A directory of the settings as git would name it: `./dist/` is dist, and `.` the directory itself. */
+/** Normalizes a directory from the settings: `./dist/` becomes `dist`; `.` stays. */
 export const plainDirectory = (path: string) => posix.normalize(path).replace(/(?<=.)\/$/, '')
 
-/** Never the whole tree after a build, because it includes the sources. */
+/** Never the whole tree after a build, because that includes the sources. */
 export function outputsOf(build: Pick<Build, 'framework' | 'outputDirectory'>, isBuilt: boolean): Candidate[] {
   if (build.outputDirectory !== null) return [{ path: plainDirectory(build.outputDirectory), needsIndex: false }]
   const own = frameworkOutputs[build.framework]
@@ -54,7 +54,7 @@ export function outputsOf(build: Pick<Build, 'framework' | 'outputDirectory'>, i
   return [{ path: '.', needsIndex: true }]
 }
 
-// Files at the root that show that a project is not a site.
+// Files in the root directory that show that a project isn't a site.
 const signs: [file: RegExp, what: string][] = [
   [/^(requirements\.txt|pyproject\.toml|manage\.py|Pipfile|setup\.py)$/, 'a Python project'],
   [/^(Gemfile|config\.ru)$/, 'a Ruby project'],
@@ -67,10 +67,10 @@ const signs: [file: RegExp, what: string][] = [
   [/^(Dockerfile|Containerfile|compose\.ya?ml|docker-compose\.ya?ml)$/, 'a container image'],
 ]
 
-/** What was looked for, what was seen, and which setting helps. */
+/** Says what was searched, what was found, and which setting helps. */
 export function outputMissing(
   candidates: Candidate[],
-  /** Names in the root directory, and folders that look like projects of their own. */
+  /** Names in the root directory, and folders that look like separate projects. */
   seen: { names: string[]; apps: string[] },
   recipe: { build: string | null; hint: string | null },
   build: Pick<Build, 'framework' | 'outputDirectory'>,
@@ -84,10 +84,10 @@ export function outputMissing(
     return needsIndex ? `${path} with an index.html` : path
   })
   const when = recipe.build ? ` after ${recipe.build}` : ''
-  const looked = `Found nothing to publish${when}: looked for ${folders.join(', ')}.`
+  const searched = `Found nothing to publish${when}: looked for ${folders.join(', ')}.`
   const [sign] = names.flatMap((name) => signs.filter(([file]) => file.test(name)).map(([, what]) => ({ name, what })))
   const shown = names.slice(0, 12).join(', ') + (names.length > 12 ? ' and more' : '')
-  const saw = sign
+  const seenText = sign
     ? `${sign.name}: ${sign.what}.`
     : names.length > 0
       ? `The folder has ${shown}.`
@@ -95,13 +95,13 @@ export function outputMissing(
   const cure =
     seen.apps.length > 0
       ? `Set rootDirectory to the project to deploy: ${seen.apps.map(printable).join(', ')}.`
-      : cureOf(names, sign !== undefined, recipe, build)
-  return new BuildFailure('output_missing', `${looked} ${saw} ${recipe.hint ?? cure}`)
+      : remedyOf(names, sign !== undefined, recipe, build)
+  return new BuildFailure('output_missing', `${searched} ${seenText} ${recipe.hint ?? cure}`)
 }
 
-function cureOf(
+function remedyOf(
   names: string[],
-  foreign: boolean,
+  isForeign: boolean,
   recipe: { build: string | null },
   { framework, outputDirectory }: Pick<Build, 'framework' | 'outputDirectory'>,
 ): string {
@@ -113,7 +113,7 @@ function cureOf(
   if (!recipe.build && isNode) {
     return 'Set buildCommand and outputDirectory, or, for a server, set framework to node and add a start script.'
   }
-  if (foreign) return 'If it builds a site, set buildCommand and outputDirectory. Servers need the framework node.'
+  if (isForeign) return 'If it builds a site, set buildCommand and outputDirectory. Servers need the framework node.'
   return recipe.build
     ? 'Set outputDirectory to the folder that the build writes to.'
     : 'Set outputDirectory to the folder with the site, or rootDirectory to the folder with the project.'

@@ -1,4 +1,4 @@
-// Finds out whether the pages of a site are drawn in the browser: then one page answers every path that has no file.
+// Detects single-page apps, whose index page is served for every unknown path.
 import { mayBe } from './config-text.ts'
 import type { PackageManifest } from './manifest.ts'
 
@@ -24,7 +24,7 @@ const routers = [
   'universal-router',
 ]
 const frameworks = ['react', 'preact', 'vue', 'svelte', 'solid-js', 'lit', 'inferno', 'mithril', 'ember-source']
-// They draw with the same packages, and write a page for each route.
+// These use the same packages, but write a page for each route.
 const generators = [
   'vite-ssg',
   'vite-react-ssg',
@@ -36,7 +36,7 @@ const generators = [
   'react-static',
 ]
 
-/** By what is built with a bundler; undefined for a site of pages. */
+/** The reason to treat a site as a single-page app, else undefined. */
 export function singlePageOf(
   { dependencies }: PackageManifest,
   { config = '', byRouter = false }: { config?: string; byRouter?: boolean } = {},
@@ -48,6 +48,6 @@ export function singlePageOf(
 
 export const reasonOf = (name: string): string => `${name} shows pages in the browser, so unknown paths get index.html.`
 
-/** As Vite's configuration says it. */
+/** Reads Vite's configuration. */
 const hasSeveralPages = (config: string): boolean =>
   mayBe(config, 'appType', 'mpa') || new Set(config.match(/[\w./-]{1,200}\.html(?=["'`])/g)).size > 1

@@ -1,4 +1,4 @@
-// Package managers: which version runs, how it installs what the lockfile says, and what it has to be told.
+// Package managers: their versions, install commands and settings.
 import { createHash } from 'node:crypto'
 import { isBerry, managerProgram } from '../../../sandbox/programs/managers.ts'
 import { hasGlibc, hostNode, type NodeMajor, nodeProgram } from '../../../sandbox/programs/node-versions.ts'
@@ -8,10 +8,10 @@ import { BuildFailure } from '../explain/failure.ts'
 import type { Source } from '../tree/source-tree.ts'
 import type { ManagerName, PackageManager } from './types.ts'
 
-/** Where the downloads of a project are mounted, which are kept between its builds. */
+/** Mount point of a project's downloads, which are cached between builds. */
 export const downloadsInside = '/cache'
 
-/** The version for each form of a lockfile, where `packageManager` names none; the first pattern that matches. */
+/** The version for each lockfile format if `packageManager` names none; the first match wins. */
 const versions: Record<Exclude<ManagerName, 'npm'>, [lockfile: RegExp, version: string][]> = {
   pnpm: [
     [/^lockfileVersion: *'?5\.[0-3]\b/m, '6.35.1'],
@@ -32,16 +32,16 @@ const versions: Record<Exclude<ManagerName, 'npm'>, [lockfile: RegExp, version: 
 const maxLockfileLength = 64 << 20
 const maxSettingsLength = 1 << 16
 
-/** A package manager whose version is known; null is the npm of this machine. */
+/** A package manager with a known version. A null `program` is this machine's npm. */
 export type ChosenManager = PackageManager & { program: Program | null }
 
-/** Reads the lockfile, if the version is not given; one that cannot be read is taken for the newest form. */
+/** Reads the lockfile if no version is given. An unreadable one counts as the newest format. */
 export async function chooseManager(source: Source, manager: PackageManager): Promise<ChosenManager> {
   const { name, lockfile } = manager
   const named = manager.version !== null && isExactVersion(manager.version) ? manager.version : null
   if (name === 'npm')
     return { ...manager, version: named, program: named ? managerProgram({ name, version: named }) : null }
-  // All of them tell their form in their first lines; the rest may be long, and made to be searched slowly.
+  // All formats are recognizable from the first lines. The rest may be crafted to make searching slow.
   const text =
     named || !lockfile ? '' : ((await source.text(lockfile, maxLockfileLength)) ?? '').slice(0, maxSettingsLength)
   const version = named ?? versions[name].find(([form]) => form.test(text))![1]
@@ -53,7 +53,7 @@ export async function chooseManager(source: Source, manager: PackageManager): Pr
   }
 }
 
-/** The lockfile is binding, where there is one; run in `manager.directory`. */
+/** Freezes an existing lockfile. Runs in `manager.directory`. */
 export function installCommandOf({ name, version, lockfile }: PackageManager): string {
   const frozen = lockfile !== null
   switch (name) {
@@ -64,24 +64,24 @@ export function installCommandOf({ name, version, lockfile }: PackageManager): s
       return `yarn install --non-interactive${frozen ? ' --frozen-lockfile' : ''}`
     case 'bun':
       return `bun install${frozen ? ' --frozen-lockfile' : ''}`
-    // Not `npm ci`, which refuses lockfiles written on a machine that lacked the packages of another platform.
+    // Not `npm ci`, which refuses lockfiles that lack this platform's optional packages.
     case 'npm':
       return 'npm install --no-audit --no-fund'
   }
 }
 
-/** Runs a script of package.json; its name is the platform's own. */
+/** Runs a script of package.json. `script` is trusted. */
 export const scriptCommandOf = (manager: Pick<PackageManager, 'name'> | null, script: string) =>
   `${manager?.name ?? 'npm'} run ${script}`
 
-/** Yarn from version 2 on unpacks no packages unless it is told to: only programs that it starts find them. */
+/** By default, Yarn 2 and later don't unpack packages, so only programs started by Yarn find them. */
 export async function usesPlugAndPlay(source: Source, { name, version, directory }: PackageManager): Promise<boolean> {
   if (name !== 'yarn' || !isBerry(version)) return false
   const settings = await source.text(`${directory}.yarnrc.yml`, maxSettingsLength)
   return !/^nodeLinker:\s*["']?(node-modules|pnpm)\b/m.test(settings ?? '')
 }
 
-/** A command of the platform's own, started by yarn. */
+/** Makes Yarn run one of our own commands. */
 export const byYarn = (command: string): string =>
   command
     .replace(/(^|&& )npx --no-install /g, '$1yarn ')
@@ -91,8 +91,8 @@ export const byYarn = (command: string): string =>
     .trim()
 
 /**
- * What runs before the install command, unseen. yarn 1 fetches from the addresses in its lockfile, whatever registry it
- * is given: they name hosts that a closed network has not.
+ * A hidden command before the install command. Yarn 1 ignores the configured registry and fetches from the URLs in its
+ * lockfile, whose hosts a closed network can't reach.
  */
 export function beforeInstall({ name, version, lockfile, directory }: PackageManager, registry: string): string | null {
   if (name !== 'yarn' || isBerry(version) || lockfile !== `${directory}yarn.lock`) return null
@@ -101,46 +101,46 @@ export function beforeInstall({ name, version, lockfile, directory }: PackageMan
   return `[ -L yarn.lock ] || sed -i 's#https*://registry\\.yarnpkg\\.com/#${to}#; s#https*://registry\\.npmjs\\.org/#${to}#' yarn.lock`
 }
 
-/** Its settings: the registry, where it keeps downloads, and that it is the right version of itself. */
+/** Sets the registry and the download cache, and turns off checks of the manager's own version. */
 export function managerEnvironment(manager: PackageManager | null, registry: string): Record<string, string> {
-  const own: Record<string, string> = {
+  const usedInstead: Record<string, string> = {
     COREPACK_NPM_REGISTRY: registry.replace(/\/$/, ''),
     COREPACK_ENABLE_STRICT: '0',
   }
   if (manager?.name === 'pnpm') {
-    // pnpm up to version 10 reads the first form, later ones the second.
+    // pnpm up to version 10 reads the first name, later versions the second.
     const settings = {
       store_dir: `${downloadsInside}/pnpm`,
       cache_dir: `${downloadsInside}/pnpm-cache`,
       manage_package_manager_versions: 'false',
     }
     for (const [name, value] of Object.entries(settings)) {
-      own[`npm_config_${name}`] = value
-      own[`pnpm_config_${name}`] = value
+      usedInstead[`npm_config_${name}`] = value
+      usedInstead[`pnpm_config_${name}`] = value
     }
-    own.pnpm_config_registry = registry
-    own.pnpm_config_pm_on_fail = 'ignore'
+    usedInstead.pnpm_config_registry = registry
+    usedInstead.pnpm_config_pm_on_fail = 'ignore'
   }
   if (manager?.name === 'yarn' && !isBerry(manager.version)) {
-    own.YARN_REGISTRY = registry
-    own.YARN_CACHE_FOLDER = `${downloadsInside}/yarn`
-    own.YARN_DISABLE_SELF_UPDATE_CHECK = 'true'
+    usedInstead.YARN_REGISTRY = registry
+    usedInstead.YARN_CACHE_FOLDER = `${downloadsInside}/yarn`
+    usedInstead.YARN_DISABLE_SELF_UPDATE_CHECK = 'true'
   } else if (manager?.name === 'yarn') {
-    own.YARN_NPM_REGISTRY_SERVER = registry.replace(/\/$/, '')
-    own.YARN_GLOBAL_FOLDER = `${downloadsInside}/yarn`
-    // Packages that are not unpacked must be in the tree, or a server would not have them; copies are kept.
-    own.YARN_ENABLE_GLOBAL_CACHE = 'false'
-    own.YARN_ENABLE_TELEMETRY = '0'
-    if (registry.startsWith('http:')) own.YARN_UNSAFE_HTTP_WHITELIST = new URL(registry).hostname
+    usedInstead.YARN_NPM_REGISTRY_SERVER = registry.replace(/\/$/, '')
+    usedInstead.YARN_GLOBAL_FOLDER = `${downloadsInside}/yarn`
+    // Packed packages must be in the tree, or a server would lack them.
+    usedInstead.YARN_ENABLE_GLOBAL_CACHE = 'false'
+    usedInstead.YARN_ENABLE_TELEMETRY = '0'
+    if (registry.startsWith('http:')) usedInstead.YARN_UNSAFE_HTTP_WHITELIST = new URL(registry).hostname
   }
   if (manager?.name === 'bun') {
-    own.BUN_CONFIG_REGISTRY = registry
-    own.BUN_INSTALL_CACHE_DIR = `${downloadsInside}/bun`
+    usedInstead.BUN_CONFIG_REGISTRY = registry
+    usedInstead.BUN_INSTALL_CACHE_DIR = `${downloadsInside}/bun`
   }
-  return own
+  return usedInstead
 }
 
-/** Dependencies in the cache are the same if lockfile, command, package manager and Node are. */
+/** Cached dependencies are valid for the same lockfile, command, package manager and Node. */
 export function dependenciesKeyOf(
   lockfileHash: string,
   command: string,
@@ -148,20 +148,19 @@ export function dependenciesKeyOf(
   node: NodeMajor,
 ): string {
   const version = manager.version ?? ''
-  const with_ = node === hostNode ? process.version : nodeProgram(node).version
-  const facts = [with_, process.arch, `${manager.name}@${version}`, manager.directory, command, lockfileHash]
+  const nodeVersion = node === hostNode ? process.version : nodeProgram(node).version
+  const facts = [nodeVersion, process.arch, `${manager.name}@${version}`, manager.directory, command, lockfileHash]
   return createHash('sha256').update(facts.join('\n')).digest('hex')
 }
 
 export type FetchedTools = {
   programs: MountedProgram[]
-  /** What runs: null is the machine's own, which is none of the versions that are offered. */
+  /** Null: the machine's own Node, which isn't a supported version. */
   node: NodeMajor | null
-  /** A sentence for the log. */
   warning: string | null
 }
 
-/** The package manager must be there; without the wanted Node, the machine's own is used. */
+/** Fails without the package manager. Without the requested Node, uses the machine's own. */
 export async function fetchTools(
   programs: Programs,
   manager: ChosenManager | null,
@@ -169,18 +168,18 @@ export async function fetchTools(
 ): Promise<FetchedTools> {
   const opened: MountedProgram[] = []
   let warning: string | null = null
-  let has: NodeMajor | null = node
+  let actualNode: NodeMajor | null = node
   const own = `the build runs on Node ${process.versions.node}.`
   if (node !== hostNode && !hasGlibc()) {
     warning = `Node ${node} is not available on this machine: ${own}`
-    has = hostNode
+    actualNode = hostNode
   } else if (node !== hostNode) {
     await programs.open(nodeProgram(node)).then(
       (program) => opened.push(program),
       (error) => {
         if (!(error instanceof ProgramUnavailable)) throw error
         warning = `${error.message} So ${own}`
-        has = hostNode
+        actualNode = hostNode
       },
     )
   }
@@ -191,5 +190,5 @@ export async function fetchTools(
     })
     opened.push(program)
   }
-  return { programs: opened, node: has, warning }
+  return { programs: opened, node: actualNode, warning }
 }

@@ -1,14 +1,14 @@
-// What is found out about a repository before it is built.
+// Types for what is detected about a repository before its build.
 
 export type ManagerName = 'npm' | 'pnpm' | 'yarn' | 'bun'
 
 export type PackageManager = {
   name: ManagerName
-  /** As `packageManager` says, an exact version; null for the newest one that fits the lockfile. */
+  /** The exact version in `packageManager`; null: the newest one that fits the lockfile. */
   version: string | null
   /** Relative to the repository; null without one. */
   lockfile: string | null
-  /** Where it is run: the directory of the workspace, or the project's own; empty or with a slash at its end. */
+  /** Where it runs: the workspace's directory or the project's own; empty, or with a trailing slash. */
   directory: string
 }
 
@@ -23,10 +23,10 @@ export type Detected = {
   /** Relative to the root directory. */
   output: string
   kind: 'files' | 'server'
-  /** For servers, null otherwise: run in the root directory of what was published. */
+  /** Runs in the published root directory; null for files. */
   startCommand: string | null
-  /** Unknown paths get the page of a single-page app, unless the project's setting says something else. */
+  /** Whether unknown paths get the page of a single-page app, unless the project's setting overrides it. */
   spaFallback: boolean
-  /** Why, in sentences that a customer understands. */
+  /** The reasons, as sentences for the customer. */
   because: string[]
 }

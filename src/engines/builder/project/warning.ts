@@ -1,4 +1,4 @@
-// What a customer should know about a build that does not fail because of it.
+// Warnings about a build that don't make it fail.
 
 export type Warning = {
   code:

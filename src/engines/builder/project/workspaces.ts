@@ -1,11 +1,11 @@
-// Which folders belong to a workspace: by `workspaces` of package.json, or pnpm-workspace.yaml.
+// Decides which folders belong to a workspace, by `workspaces` in package.json or pnpm-workspace.yaml.
 import type { Source } from '../tree/source-tree.ts'
 import type { PackageManifest } from './manifest.ts'
 
 const maxListLength = 1 << 16
 const maxPatterns = 500
 
-/** Whether the workspace in `directory` has `member`, a folder below it; both are empty or have a slash at their end. */
+/** Whether the workspace in `directory` includes the folder `member`. Both are empty or have a trailing slash. */
 export async function hasMember(
   source: Source,
   directory: string,
@@ -14,12 +14,12 @@ export async function hasMember(
 ): Promise<boolean> {
   const listed = await source.text(`${directory}pnpm-workspace.yaml`, maxListLength)
   const patterns = listed === null ? members : packagesOf(listed)
-  // What cannot be read is left to the package manager.
+  // If unreadable, the package manager decides.
   if (patterns === null) return true
   return isAmong(patterns, member.slice(directory.length).replace(/\/$/, ''))
 }
 
-/** The list `packages` of pnpm-workspace.yaml; null if there is none, or it is written in another way. */
+/** The list `packages` in pnpm-workspace.yaml; null if it is missing or in an unsupported syntax. */
 export function packagesOf(yaml: string): string[] | null {
   const lines = yaml.split(/\r?\n/)
   const start = lines.findIndex((line) => /^packages\s*:/.test(line))
@@ -40,26 +40,26 @@ export function packagesOf(yaml: string): string[] | null {
 
 const plain = (text: string) => text.trim().replace(/^(["'])(.*)\1$/, '$2')
 
-/** Patterns with `*` and `**`, and `!` for what is left out. Braces and the like are taken to fit. */
+/** Supports `*`, `**` and leading `!`. Patterns with braces and the like always match. */
 export function isAmong(patterns: string[], path: string): boolean {
   const names = path.split('/')
-  let among = false
+  let isIncluded = false
   for (const pattern of patterns.slice(0, maxPatterns)) {
-    const isNot = pattern.startsWith('!')
+    const isNegated = pattern.startsWith('!')
     const parts = pattern
-      .slice(isNot ? 1 : 0)
+      .slice(isNegated ? 1 : 0)
       .split('/')
       .filter((part) => part !== '' && part !== '.')
-    if (!isNot && /[{}[\]()?+]/.test(pattern)) among = true
+    if (!isNegated && /[{}[\]()?+]/.test(pattern)) isIncluded = true
     else if (fits(parts, names, '**', (part, name) => fits([...part], [...name], '*', (a, b) => a === b))) {
-      if (isNot) return false
-      among = true
+      if (isNegated) return false
+      isIncluded = true
     }
   }
-  return among
+  return isIncluded
 }
 
-/** Whether all of `items` fit the pattern, in which `any` stands for any number of them. Takes time as the product. */
+/** Whether `items` match the pattern, where `any` matches any number of items. Takes at most quadratic time. */
 function fits(
   pattern: string[],
   items: string[],

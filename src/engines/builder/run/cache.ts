@@ -1,4 +1,4 @@
-// The build caches of a project, separated by trust: one for production, one for each branch, and one for each request of a fork.
+// A project's build caches, separated by trust: one for production, one per branch, and one per fork's pull request.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import { removeTree } from '../../../platform/files/remove-tree.ts'
 import type { Build } from '../../../services/deployments/index.ts'
 
-/** Cache folders of frameworks and dependencies, relative to the root directory. In a cache each is named by its index. */
+/** Folders worth caching, relative to the root directory. In a cache, each is named by its index. */
 const cachedFolders = [
   'node_modules',
   '.next/cache',
@@ -21,21 +21,21 @@ const cachedFolders = [
 const unusedByServers: readonly string[] = ['.next/cache', 'node_modules/.cache', '.turbo']
 
 export type CachedFolder = {
-  /** Its name in a cache. */
+  /** Its name in the cache. */
   id: string
   /** Relative to the tree. */
   path: string
   isDependencies: boolean
-  /** No server needs it. */
+  /** Whether servers don't need it. */
   onlyForBuilds: boolean
 }
 
-// Dependencies of a larger workspace are installed each time.
+// The dependencies of larger workspaces aren't cached.
 const maxMembers = 300
 
 /**
- * `root` is the root directory, and `members` are the directories of all packages of its workspace; each is empty or
- * has a slash at its end.
+ * `root` is the root directory, and `members` are the directories of its workspace's packages. Each is empty or has a
+ * trailing slash.
  */
 export function foldersOf(root: string, members: string[]): CachedFolder[] {
   const own = cachedFolders.map((name, index) => ({
@@ -55,10 +55,10 @@ export function foldersOf(root: string, members: string[]): CachedFolder[] {
   ]
 }
 
-export type CacheNote = {
-  /** Key of the dependencies in it; null if they cannot be reused. */
+export type CacheInfo = {
+  /** Key of the cached dependencies; null if they can't be reused. */
   key: string | null
-  /** Ids of the folders that have them; default: that of the root directory. */
+  /** Ids of the folders with dependencies. Default: the root directory's. */
   dependencies?: string[]
   kb: number
   usedAt: string
@@ -66,24 +66,24 @@ export type CacheNote = {
 
 export type Caches = {
   /**
-   * Moves a cache out for one build: a concurrent build finds none and starts without. An `own` cache may be returned
-   * changed; a preview that borrows production's cache returns it unchanged.
+   * Moves a cache out for one build, so a concurrent build starts without one. An `own` cache may be stored changed;
+   * a preview that borrows production's cache returns it unchanged.
    */
-  take(build: Build, to: string): Promise<{ note: CacheNote; own: boolean } | null>
-  /** While `save` runs, which ends with `give`, others wait a while for the cache instead of starting without. */
-  saving(build: Build, save: () => Promise<void>): Promise<void>
-  /** Returns an own cache to the slot that `take` took it from. */
-  give(build: Build, from: string, note: CacheNote): Promise<void>
+  acquire(build: Build, to: string): Promise<{ note: CacheInfo; own: boolean } | null>
+  /** While `save` runs, other builds wait for the cache for a while instead of starting without it. */
+  whileSaving(build: Build, save: () => Promise<void>): Promise<void>
+  /** Stores an own cache in the slot it was acquired from. */
+  store(build: Build, from: string, note: CacheInfo): Promise<void>
   /** Returns a borrowed cache. */
-  giveBack(build: Build, from: string): Promise<void>
+  returnBorrowed(build: Build, from: string): Promise<void>
   removeProject(projectId: string): Promise<void>
-  /** Removes caches, the least recently used first, until there is room or none is left. */
+  /** Removes the least recently used caches until there is room or none is left. */
   makeRoom(enough: () => Promise<boolean>): Promise<void>
 }
 
-const noteFile = 'note.json'
-const removed = '.removed-'
-// The dependencies of a large server are copied in less.
+const infoFile = 'note.json'
+const removedMark = '.removed-'
+// Copying the dependencies of a large server takes less.
 const maxWaitMs = 15_000
 
 export function openCaches(root: string, maxMb: number): Caches {
@@ -93,13 +93,13 @@ export function openCaches(root: string, maxMb: number): Caches {
       : `${untrusted ? 'fork' : 'branch'}-${createHash('sha256').update(ref).digest('hex').slice(0, 16)}`
   const slotOf = (build: Build, slot = ownSlot(build)) => join(root, build.projectId, slot)
 
-  const beingSaved = new Map<string, Promise<void>>()
+  const saves = new Map<string, Promise<void>>()
 
-  /** Null also for an incomplete note: after a power loss the file may be empty. */
-  async function readNote(directory: string): Promise<CacheNote | null> {
+  /** Also null for an incomplete file, as after a power loss. */
+  async function readInfo(directory: string): Promise<CacheInfo | null> {
     try {
-      const note = JSON.parse(await readFile(join(directory, noteFile), 'utf8')) as Partial<CacheNote> | null
-      return typeof note?.kb === 'number' && typeof note.usedAt === 'string' ? (note as CacheNote) : null
+      const note = JSON.parse(await readFile(join(directory, infoFile), 'utf8')) as Partial<CacheInfo> | null
+      return typeof note?.kb === 'number' && typeof note.usedAt === 'string' ? (note as CacheInfo) : null
     } catch {
       return null
     }
@@ -112,41 +112,41 @@ export function openCaches(root: string, maxMb: number): Caches {
     )
   }
 
-  /** Renames the cache before it is removed, so that no build takes a half-removed cache that still has its note. */
+  /** Renames the cache first, so that no build acquires a half-removed one. */
   async function clear(slot: string): Promise<void> {
-    const aside = `${slot}${removed}${randomBytes(6).toString('hex')}`
-    if (await move(slot, aside)) await removeTree(aside)
+    const removedPath = `${slot}${removedMark}${randomBytes(6).toString('hex')}`
+    if (await move(slot, removedPath)) await removeTree(removedPath)
   }
 
-  /** A cache without a note is incomplete, for example after a crash, and is not used. */
-  async function takeSlot(slot: string, to: string): Promise<CacheNote | null> {
-    const saved = beingSaved.get(slot)
+  /** A cache without its info file is incomplete, for example after a crash, and isn't used. */
+  async function acquireSlot(slot: string, to: string): Promise<CacheInfo | null> {
+    const saved = saves.get(slot)
     if (saved) await Promise.race([saved, setTimeout(maxWaitMs, null, { ref: false })])
     if (!(await move(slot, to))) return null
-    const note = await readNote(to)
+    const note = await readInfo(to)
     if (note === null) await removeTree(to)
     return note
   }
 
-  async function giveSlot(slot: string, from: string, note: CacheNote): Promise<void> {
-    await writeFile(join(from, noteFile), JSON.stringify(note))
+  async function storeSlot(slot: string, from: string, note: CacheInfo): Promise<void> {
+    await writeFile(join(from, infoFile), JSON.stringify(note))
     await mkdir(dirname(slot), { recursive: true, mode: 0o700 })
-    // Another build may have returned its own cache meanwhile; the later one is kept.
+    // Another build may have stored its cache since. The later one wins.
     await clear(slot)
     await move(from, slot)
   }
 
-  /** All complete caches, the least recently used first; what is left of others is removed. */
-  async function list(): Promise<{ slot: string; note: CacheNote }[]> {
-    const found: { slot: string; note: CacheNote }[] = []
+  /** Lists complete caches, least recently used first, and removes the remains of others. */
+  async function list(): Promise<{ slot: string; note: CacheInfo }[]> {
+    const found: { slot: string; note: CacheInfo }[] = []
     for (const projectId of await readdir(root).catch(() => [])) {
       for (const name of await readdir(join(root, projectId)).catch(() => [])) {
         const slot = join(root, projectId, name)
-        if (name.includes(removed)) {
+        if (name.includes(removedMark)) {
           await removeTree(slot)
           continue
         }
-        const note = await readNote(slot)
+        const note = await readInfo(slot)
         if (note) found.push({ slot, note })
         else await clear(slot)
       }
@@ -165,31 +165,31 @@ export function openCaches(root: string, maxMb: number): Caches {
   }
 
   return {
-    async take(build, to) {
-      const own = await takeSlot(slotOf(build), to)
-      // What production has cached may hold values of its variables.
+    async acquire(build, to) {
+      const own = await acquireSlot(slotOf(build), to)
+      // Production's cache may contain its variables, so forks can't borrow it.
       if (own || build.production || build.untrusted) return own && { note: own, own: true }
-      const borrowed = await takeSlot(slotOf(build, 'production'), to)
+      const borrowed = await acquireSlot(slotOf(build, 'production'), to)
       return borrowed && { note: borrowed, own: false }
     },
-    async saving(build, save) {
+    async whileSaving(build, save) {
       const slot = slotOf(build)
       const saved = save().finally(() => {
-        if (beingSaved.get(slot) === settled) beingSaved.delete(slot)
+        if (saves.get(slot) === settled) saves.delete(slot)
       })
       const settled = saved.catch(() => {})
-      beingSaved.set(slot, settled)
+      saves.set(slot, settled)
       return saved
     },
-    async give(build, from, note) {
-      await giveSlot(slotOf(build), from, note)
+    async store(build, from, note) {
+      await storeSlot(slotOf(build), from, note)
       await evict()
     },
-    async giveBack(build, from) {
-      const note = await readNote(from)
+    async returnBorrowed(build, from) {
+      const note = await readInfo(from)
       const slot = slotOf(build, 'production')
-      // A production build that ended meanwhile has stored a newer one.
-      if (note && !(await readNote(slot))) await giveSlot(slot, from, note)
+      // Unless a production build has stored a newer one since.
+      if (note && !(await readInfo(slot))) await storeSlot(slot, from, note)
     },
     async makeRoom(enough) {
       for (const { slot } of await list()) {

@@ -1,4 +1,4 @@
-// The customer's own commands: install and build, in one sandbox, each with its part of the log.
+// Runs the customer's install and build commands in one sandbox.
 import type { Config } from '../../../config.ts'
 import { onAbort } from '../../../platform/abort.ts'
 import type { Urls } from '../../../platform/http/urls.ts'
@@ -9,16 +9,16 @@ import { BuildFailure, CommandKilled, type FailureCode } from '../explain/failur
 import type { BuildLog } from '../explain/log.ts'
 import { downloadsInside, managerEnvironment } from '../project/toolchain.ts'
 import type { PackageManager } from '../project/types.ts'
-import { quote, type Steps, stepsArgv, stepsOf } from './steps.ts'
+import { createSteps, quote, type Steps, stepsArgv } from './steps.ts'
 import type { Workspace } from './workspace.ts'
 
 export type Command = {
   step: 'install' | 'build'
   text: string
   failure: FailureCode
-  /** Where it runs, relative to the tree; empty or with a slash at its end. Default: the root directory. */
+  /** Where it runs, relative to the tree: empty, or with a trailing slash. Default: the root directory. */
   directory?: string
-  /** Runs before it, and is not in the log. */
+  /** A hidden command to run first. */
   before?: string | null
 }
 
@@ -28,13 +28,13 @@ export type CommandsOptions = {
   sandbox: Sandbox
   build: Build
   variables: Record<string, string>
-  /** Address of the package registry, as npm of this machine names it. */
+  /** URL of the package registry, from this machine's npm. */
   registry: string
-  /** Null: npm of this machine. */
+  /** Null: this machine's npm. */
   manager: PackageManager | null
   programs: MountedProgram[]
   workspace: Workspace
-  /** Root directory of the project, relative to the tree. */
+  /** The project's root directory, relative to the tree. */
   root: string
   deadline: number
   log: BuildLog
@@ -45,12 +45,12 @@ const maxProcesses = 512
 export const maxDiskMb = 4096
 
 export type Commands = {
-  /** Runs the commands, at least one, in turn; rejects at the first failure. Called once. `begins` hears of each. */
-  run(commands: Command[], begins?: (command: Command) => void): Promise<void>
+  /** Runs one or more commands in order; rejects at the first failure. May be called once. */
+  run(commands: Command[], onBegin?: (command: Command) => void): Promise<void>
   close(): Promise<void>
 }
 
-/** Opens the sandbox, which takes 150 ms with a network, while the tree is still being filled. */
+/** Opens the sandbox while the tree is still being filled, because that takes 150 ms with a network. */
 export function openCommands(options: CommandsOptions): Commands {
   const { config, urls, sandbox, build, variables, registry, workspace, log, signal } = options
   const script = Promise.withResolvers<string>()
@@ -85,7 +85,7 @@ export function openCommands(options: CommandsOptions): Commands {
         ? null
         : { reach: build.buildNetwork, private: privateHosts(registry, config.gitUrlTemplate) },
     onOutput(stream, chunk) {
-      if (stream === 'stdout') steps?.heard(chunk)
+      if (stream === 'stdout') steps?.receive(chunk)
       else log.output(stream, chunk)
     },
   })
@@ -97,11 +97,11 @@ export function openCommands(options: CommandsOptions): Commands {
       const begin = (next: Command) => {
         command = next
         log.step(next.step)
-        log.system(`${placeOf(next, options.root)}$ ${next.text}`)
+        log.system(`${locationOf(next, options.root)}$ ${next.text}`)
         begins(next)
       }
       begin(command)
-      steps = stepsOf(
+      steps = createSteps(
         options.root,
         commands.map((command) => scriptOf(command, options.root)),
         (index) => {
@@ -115,22 +115,22 @@ export function openCommands(options: CommandsOptions): Commands {
       steps.end()
       log.endCommand()
       signal.throwIfAborted()
-      judge(exit, command, options)
+      checkExit(exit, command, options)
     },
     close: () => process.kill(),
   }
 }
 
-/** Commands that run in the root directory are shown without it. */
-function placeOf({ directory }: Command, root: string): string {
+/** Shown before a command; empty for the root directory. */
+function locationOf({ directory }: Command, root: string): string {
   if (directory === undefined || directory === (root === '' ? '' : `${root}/`)) return ''
   return `${directory === '' ? '/' : directory.slice(0, -1)} `
 }
 
-// To write what it has compiled takes npm 300 ms, which the build does not win back; bundlers with workers do.
+// Writing its compile cache costs npm 300 ms for nothing, while bundlers with workers benefit from one.
 const withoutCompileCache = 'export NODE_DISABLE_COMPILE_CACHE=1'
 
-/** The script begins in the root directory. */
+/** The script starts in the root directory. */
 function scriptOf({ step, text, directory, before }: Command, root: string): string {
   const up = root === '' ? './' : '../'.repeat(root.split('/').length)
   const enter = directory === undefined ? [] : [`cd ${quote(up + directory)} || exit`]
@@ -138,7 +138,7 @@ function scriptOf({ step, text, directory, before }: Command, root: string): str
   return [...enter, ...prepare, ...(before ? [before] : []), text].join('\n')
 }
 
-function judge(exit: Exit, command: Command, { config, sandbox, build, registry }: CommandsOptions): void {
+function checkExit(exit: Exit, command: Command, { config, sandbox, build, registry }: CommandsOptions): void {
   if (exit.reason === 'timeout') throw outOfTime(config)
   if (exit.reason === 'memory') {
     throw new BuildFailure(
@@ -159,8 +159,8 @@ function judge(exit: Exit, command: Command, { config, sandbox, build, registry 
   }
   if (exit.code !== 0) {
     const how = exit.signal ? `was terminated by ${exit.signal}` : `exited with ${exit.code}`
-    const reach = { network: build.buildNetwork, hosts: privateHosts(registry, config.gitUrlTemplate) }
-    throw new BuildFailure(command.failure, `${command.text} ${how}`, { step: command.step, reach })
+    const access = { network: build.buildNetwork, hosts: privateHosts(registry, config.gitUrlTemplate) }
+    throw new BuildFailure(command.failure, `${command.text} ${how}`, { step: command.step, access })
   }
 }
 

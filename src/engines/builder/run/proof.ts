@@ -1,20 +1,20 @@
-// The last step of a server project: it is READY after its server has answered; otherwise the server is stopped.
+// The last step for server projects: the deployment becomes READY only if its server responds.
 import { BuildFailure } from '../explain/failure.ts'
 
-/** Nothing is wrong with the server, so the build is put back. */
+/** Nothing is wrong with the server, so the build is postponed. */
 export class NoRunner extends Error {}
 
-/** The interface of the engine that runs servers. Rejects if a failure is not the server's own; that is retried. */
+/** The interface to the engine that runs servers. Rejects if the failure isn't the server's fault, to be retried. */
 export type ServerProofs = {
   prove(deploymentId: string, signal: AbortSignal): Promise<ServerProof>
 }
 
 export type ServerProof =
-  /** Unplaced: no runner has taken it. */
+  /** `unplaced`: no runner was available. */
   | { healthy: false; reason: string; unplaced?: boolean }
   | { healthy: true; release(): Promise<void>; stop(): Promise<void> }
 
-/** `ready` records the deployment as READY. Both return false if it was canceled or deleted meanwhile. */
+/** `ready` records the deployment as READY. Both return false if it was canceled or deleted. */
 export async function proveServer(
   servers: ServerProofs,
   deploymentId: string,
@@ -23,20 +23,20 @@ export async function proveServer(
 ): Promise<boolean> {
   const proof = await servers.prove(deploymentId, signal)
   if (!proof.healthy && proof.unplaced) throw new NoRunner(proof.reason)
-  if (!proof.healthy) throw new BuildFailure('server_unhealthy', proof.reason, { step: 'run', reach: null })
+  if (!proof.healthy) throw new BuildFailure('server_unhealthy', proof.reason, { step: 'run', access: null })
   if (signal.aborted) {
     await proof.stop()
     throw signal.reason
   }
-  // If `ready` throws, the change may be committed all the same, and visitors may already come; not if it was refused.
-  let taken = true
+  // If `ready` throws, the change may still be committed and visitors may arrive, unless it was refused.
+  let isReady = true
   try {
-    taken = await ready()
+    isReady = await ready()
   } catch (error) {
-    taken = !(error instanceof BuildFailure)
+    isReady = !(error instanceof BuildFailure)
     throw error
   } finally {
-    await (taken ? proof.release() : proof.stop())
+    await (isReady ? proof.release() : proof.stop())
   }
-  return taken
+  return isReady
 }

@@ -1,4 +1,4 @@
-// What every step of a build works with.
+// The context that all steps of a build share.
 import type { Config } from '../../../config.ts'
 import type { Artifacts } from '../../../platform/artifacts/artifacts.ts'
 import type { Db } from '../../../platform/database/database.ts'
@@ -20,30 +20,30 @@ export type BuildTools = {
   caches: Caches
   disk: Disk
   sandbox: Sandbox
-  /** Address of the package registry, as npm of this machine names it. */
+  /** URL of the package registry, from this machine's npm. */
   packageRegistry: Promise<string>
   programs: Programs
   db: Db
 }
 
-/** What the edge serves now; `bytes` is its size, `files` is null for a server; `spaFallback` as detected, and as it is. */
+/** What was published. `files` is null for a server. */
 export type Published = { server: boolean; bytes: number; files: number | null; spaFallback: boolean }
 
 export type Task = {
   tools: BuildTools
   build: Build
   variables: Record<string, string>
-  /** To the repository; no process but those that fetch it ever gets it. */
+  /** Access to the repository, passed only to the processes that fetch it. */
   access: RepositoryAccess | null
-  /** Root directory of the project; empty, or without a slash at its end. */
+  /** The project's root directory, without a trailing slash. */
   root: string
-  /** The root directory as a path prefix: empty, or with a slash at its end. */
+  /** The root directory as a path prefix: empty, or with a trailing slash. */
   prefix: string
   directory: string
   deadline: number
   log: BuildLog
   signal: AbortSignal
-  /** Throws if another worker builds it by now. */
+  /** Throws if another worker has taken over. */
   requireHeld(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-// The directories of one build on the host, and the platform's own sandboxed steps in them.
+// The directories of one build, and the platform's own sandboxed steps in them.
 import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -8,34 +8,34 @@ import type { Build } from '../../../services/deployments/index.ts'
 import { BuildFailure } from '../explain/failure.ts'
 import type { BuildLog } from '../explain/log.ts'
 import { asText, type Source } from '../tree/source-tree.ts'
-import type { CachedFolder, CacheNote, Caches } from './cache.ts'
+import type { CachedFolder, CacheInfo, Caches } from './cache.ts'
 
 /**
- * The host makes these directories, mounts them and removes them. It opens nothing that sandboxes made in them.
+ * The host creates, mounts and removes these directories. It never opens anything that sandboxes created in them.
  *
- *     <build>/git          the bare repository, which only the host writes
+ *     <build>/git          the bare repository, which only the host writes to
  *     <build>/work/tree    what the build works on
- *     <build>/work/cache   `downloads` and `folders`, and the host's own note
+ *     <build>/work/cache   `downloads` and `folders`, and the host's own info file
  *
- * The steps below have tree and cache in one mount, so that folders move between them by renaming. The customer's
- * commands see only the tree and the downloads, each as its own mount, and cannot write to their parent.
+ * The steps below mount tree and cache together, so that folders can move between them by renaming. The customer's
+ * commands only see the tree and the downloads, as separate mounts, and can't write to the parent directory.
  */
 export type Workspace = {
   tree: string
   downloads: { host: string; empty: boolean }
-  /** The bare repository, which has the objects for git in the tree. */
+  /** The bare repository, which holds the objects for git in the tree. */
   repository: { host: string; inside: string }
-  /** Checks the commit out and restores the cache; returns whether the cached dependencies match the key. */
+  /** Checks out the commit and restores the cache. Returns whether the cached dependencies match the key. */
   fill(source: Source, key: string | null): Promise<boolean>
   /**
-   * Makes the tree one that a server runs from: without what only the next build needs, each file with one name and a
-   * plain mode. If it is self-contained, all that is cached is taken out of it. `read` gets the list of it: for each
-   * entry its kind, its count of names, its size and its path, NUL, its target if it is a link, NUL.
+   * Prepares the tree for running a server: moves folders that only builds need (if self-contained, all cached folders)
+   * to the cache, and gives each file a single name and a plain mode. `read` gets the list of entries: kind, number of
+   * names, size and path, NUL, the target of a link, NUL.
    */
-  settle<T>(selfContained: boolean, read: (list: Readable) => Promise<T>): Promise<T>
+  prepareServerTree<T>(selfContained: boolean, read: (list: Readable) => Promise<T>): Promise<T>
   /**
-   * Saves the cache from the tree, or as a copy from `published`, where the tree is now. Without a key, the
-   * dependencies cannot be reused.
+   * Saves the cache from the tree, or as a copy from `published` if the tree has moved there. Without a key, the
+   * dependencies can't be reused.
    */
   saveCache(key: string | null, published?: string): Promise<void>
 }
@@ -53,13 +53,12 @@ export type WorkspaceOptions = {
 }
 
 const repositoryInside = '/opt/berth/git'
-// Mount point of `work`, where other sandboxes have the tree.
+// Mount point of `work`, where other sandboxes mount the tree.
 const workInside = '/build'
 const borrowedInside = '/borrowed'
 const publishedInside = '/published'
 
-// The customer's code does not run here, but its files are handled: names are quoted, and links stay within the
-// sandbox.
+// The customer's code doesn't run here, but its files are hostile: names are quoted, and links can't leave the sandbox.
 const FILL = `
 set -e
 cd "$WORK/tree"
@@ -96,8 +95,8 @@ take() {
 }
 `
 
-// A name of a file that is also in the cache, or in a published tree, would let one build change what another made. Most
-// package managers leave plain trees: to look for anything else takes less than to set each mode anew.
+// A hard link shared with the cache or a published tree would let one build change another's files. Most package
+// managers leave plain trees, and checking that is cheaper than setting every mode.
 const SETTLE = `
 ${TAKE}
 set -e
@@ -152,11 +151,11 @@ const maxPrintedLength = 20_000
 
 const idsIn = (folders: CachedFolder[]) => folders.map(({ id }) => id).join(' ')
 
-/** Of the folders that a script told of. */
+/** The ids of folders that a script printed. */
 const idsOf = (verb: 'brought' | 'saved', printed: string) =>
   new Set(
-    [...printed.matchAll(/^(brought|saved) ([0-9a-f]{1,16})$/gm)].flatMap(([, said, id]) =>
-      said === verb ? [id!] : [],
+    [...printed.matchAll(/^(brought|saved) ([0-9a-f]{1,16})$/gm)].flatMap(([, word, id]) =>
+      word === verb ? [id!] : [],
     ),
   )
 
@@ -167,10 +166,10 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
   const repository = { host: join(directory, 'git'), inside: repositoryInside }
   await mkdir(work, { mode: 0o755 })
   await sandbox.makeDirectory(tree)
-  const taken = await caches.take(build, cache)
-  const known: CacheNote | null = taken?.note ?? null
+  const taken = await caches.acquire(build, cache)
+  const cacheInfo: CacheInfo | null = taken?.note ?? null
   const isOwn = taken?.own ?? false
-  if (known && !isOwn) await rename(cache, borrowed)
+  if (cacheInfo && !isOwn) await rename(cache, borrowed)
   if (!isOwn) {
     await mkdir(cache, { mode: 0o755 })
     await sandbox.makeDirectory(join(cache, 'downloads'))
@@ -187,16 +186,15 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
     GIT_CONFIG_GLOBAL: '/dev/null',
   }
 
-  type More = Pick<SandboxedCommand, 'readOnly' | 'readStdout'> & { environment?: Record<string, string> }
+  type RunOptions = Pick<SandboxedCommand, 'readOnly' | 'readStdout'> & { environment?: Record<string, string> }
 
-  /** Starts one of the scripts above. */
-  function start(script: string, more: More, args: string[] = []) {
+  function start(script: string, extra: RunOptions, args: string[] = []) {
     let printed = ''
     const process = sandbox.run({
       argv: ['/bin/sh', '-c', script, 'berth', ...args],
       workTree: work,
-      ...more,
-      environment: { ...environment, ...more.environment },
+      ...extra,
+      environment: { ...environment, ...extra.environment },
       limits: { ...limits, timeoutMs: Math.min(limits.timeoutMs, 600_000) },
       onOutput(stream, chunk) {
         if (stream === 'stderr') log.output(stream, chunk)
@@ -211,8 +209,8 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
     return { exited, kill: process.kill, printed: () => printed }
   }
 
-  /** Runs one of the scripts above; returns what it printed. */
-  async function run(script: string, more: More, args?: string[]): Promise<[Exit, string]> {
+  /** Runs a script and returns what it printed. */
+  async function run(script: string, more: RunOptions, args?: string[]): Promise<[Exit, string]> {
     const { exited, printed } = start(script, more, args)
     return [await exited, printed()]
   }
@@ -222,8 +220,8 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
     downloads: { host: join(cache, 'downloads'), empty: !isOwn },
     repository,
     async fill(source, key) {
-      const borrows = known !== null && !isOwn
-      const from = borrows ? `${borrowedInside}/folders` : known ? `${workInside}/cache/folders` : ''
+      const borrows = cacheInfo !== null && !isOwn
+      const from = borrows ? `${borrowedInside}/folders` : cacheInfo ? `${workInside}/cache/folders` : ''
       const more = {
         readOnly: borrows ? [repository, { host: borrowed, inside: borrowedInside }] : [repository],
         environment: {
@@ -235,17 +233,19 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
         },
       }
       const modules = source.submodules.flatMap(({ path, commit }) => [asText(path), commit])
-      const [exit, printed] = await run(FILL, more, modules).finally(() => borrows && caches.giveBack(build, borrowed))
+      const [exit, printed] = await run(FILL, more, modules).finally(
+        () => borrows && caches.returnBorrowed(build, borrowed),
+      )
       signal.throwIfAborted()
       if (exit.reason === 'timeout') throw new BuildFailure('build_timeout', 'The checkout took too long.')
       if (exit.reason === 'disk') throw new BuildFailure('build_out_of_disk', 'The repository is too large to build.')
       if (exit.code !== 0)
         throw new BuildFailure('clone_failed', 'The commit could not be checked out; the log says why.')
       const brought = idsOf('brought', printed)
-      const needed = known?.dependencies ?? ['0']
-      return key !== null && known?.key === key && needed.length > 0 && needed.every((id) => brought.has(id))
+      const needed = cacheInfo?.dependencies ?? ['0']
+      return key !== null && cacheInfo?.key === key && needed.length > 0 && needed.every((id) => brought.has(id))
     },
-    async settle(selfContained, read) {
+    async prepareServerTree(selfContained, read) {
       const taken = folders.filter(({ onlyForBuilds }) => selfContained || onlyForBuilds)
       const list = Promise.withResolvers<Readable>()
       const { exited, kill } = start(SETTLE, { environment: { FOLDERS: idsIn(taken) }, readStdout: list.resolve })
@@ -265,7 +265,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
       }
     },
     saveCache: (key, published) =>
-      caches.saving(build, async () => {
+      caches.whileSaving(build, async () => {
         const moved = { environment: { FROM: `${workInside}/tree`, BRING: 'mv' } }
         const copied = (host: string) => ({
           environment: { FROM: publishedInside, BRING: 'nice cp -R -P --preserve=mode,timestamps,links' },
@@ -276,7 +276,7 @@ export async function openWorkspace(options: WorkspaceOptions): Promise<Workspac
         if (exit.code !== 0 || Number.isNaN(kb)) return
         const saved = idsOf('saved', printed)
         const dependencies = folders.flatMap(({ id, isDependencies }) => (isDependencies && saved.has(id) ? [id] : []))
-        await caches.give(build, cache, { key, dependencies, kb, usedAt: new Date().toISOString() })
+        await caches.store(build, cache, { key, dependencies, kb, usedAt: new Date().toISOString() })
       }),
   }
 }

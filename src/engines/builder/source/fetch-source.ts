@@ -1,4 +1,4 @@
-// What a build begins with: the commit of a repository, or the files that were sent.
+// Fetches the source of a build: a commit, or uploaded files.
 import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,16 +10,16 @@ import { BuildFailure, HostUnreachable } from '../explain/failure.ts'
 import { maxDiskMb, outOfTime } from '../run/commands.ts'
 import type { Task } from '../run/task.ts'
 import type { Source } from '../tree/source-tree.ts'
-import { openSource, refusedBy } from './source.ts'
+import { openSource, refusalFailure } from './source.ts'
 import { openStoredSource } from './stored-source.ts'
-import { lostOf, NotKept, openUploadedSource } from './uploaded-source.ts'
+import { findLost, openUploadedSource, UploadLost } from './uploaded-source.ts'
 
 const sizeEveryMs = 500
 
 export async function fetchSource(task: Task): Promise<Source> {
   const { tools, build, access, log } = task
   log.step('clone')
-  // A server is run from a tree that is checked out.
+  // Servers need a checked-out tree, even if prebuilt.
   if (build.upload?.prebuilt && build.framework !== 'node')
     return openStoredSource(tools.artifacts, await uploaded(task), task.signal)
   await mkdir(join(task.directory, 'git'), { recursive: true, mode: 0o755 })
@@ -29,9 +29,9 @@ export async function fetchSource(task: Task): Promise<Source> {
   const remote = await tools.repositories.open(build.repo, access).catch((error) => {
     if (!(error instanceof RemoteRefused)) throw error
     if (error.refusal === 'unreachable') throw new HostUnreachable(hostOf(tools.repositories, build.repo))
-    throw refusedBy(build.repo, error.refusal)
+    throw refusalFailure(build.repo, error.refusal)
   })
-  // Whatever the build does, it begins after the access is gone.
+  // Closes the access before the build starts.
   return fetchFrom(task, remote).finally(remote.close)
 }
 
@@ -65,12 +65,12 @@ async function fetchFrom({ tools, build, directory, deadline, log, signal }: Tas
 
 async function uploaded({ tools, build, log }: Task): Promise<UploadedFile[]> {
   const files = await readUploaded(tools.db, build.id)
-  if (!files) throw new NotKept()
+  if (!files) throw new UploadLost()
   log.system(`Taking ${files.length} uploaded ${files.length === 1 ? 'file' : 'files'}`)
   return files
 }
 
-/** The files that were sent, as a commit: from there on they are built as any other. */
+/** Turns the uploaded files into a commit, to build them like any other. */
 async function openUploaded(task: Task): Promise<Source> {
   const { tools, directory, signal } = task
   const files = await uploaded(task)
@@ -78,13 +78,13 @@ async function openUploaded(task: Task): Promise<Source> {
   return openUploadedSource(tools.artifacts, files, options)
 }
 
-/** Whoever sends these files again is asked for those that are lost. */
-export async function noteLostFiles({ tools, build, signal }: Task): Promise<void> {
+/** Records lost files, so that the next upload includes them. */
+export async function recordLostFiles({ tools, build, signal }: Task): Promise<void> {
   const files = (await readUploaded(tools.db, build.id)) ?? []
-  await noteLost(tools.db, await lostOf(tools.artifacts, files, signal))
+  await noteLost(tools.db, await findLost(tools.artifacts, files, signal))
 }
 
-/** The limit per file does not bound the sum of packs, submodules and Git LFS files. */
+/** Limits the total size of packs, submodules and Git LFS files. */
 function watchSize(directory: string, maxMb: number, onExceeded: () => void): { stop(): void } {
   const timer = setInterval(() => {
     execFile('du', ['-s', '-k', '--', directory], (_error, stdout) => {

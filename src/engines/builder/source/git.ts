@@ -1,4 +1,4 @@
-// Git as the builder runs it on the host: bare repositories only, without prompts, hooks or foreign protocols.
+// Runs git on the host: only in bare repositories, without prompts, hooks or unexpected protocols.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ByteReader } from '../../../platform/files/byte-reader.ts'
@@ -13,26 +13,30 @@ export type GitOptions = {
   directory: string
   searchPath: string
   signal: AbortSignal
-  /** A repository on this machine instead of one over HTTP or SSH. */
+  /** Whether the repository is on this machine instead of remote. */
   local: boolean
 }
 
-/** What the processes that talk to the host get, and no other one: the access to it is in there. */
-export type Talking = Partial<Pick<GitRemote, 'protocols' | 'settings' | 'environment'>>
+/** Contains the access to the host, so only processes that talk to it get this. */
+export type RemoteOptions = Partial<Pick<GitRemote, 'protocols' | 'settings' | 'environment'>>
 
-/** The result of `git init --bare` without starting a process, and without sample hooks. */
+/** Like `git init --bare`, but without a process and sample hooks. */
 export async function makeBareRepository(directory: string): Promise<void> {
   await Promise.all(['objects', 'refs'].map((name) => mkdir(join(directory, name))))
   await writeFile(join(directory, 'config'), '[core]\n\trepositoryformatversion = 0\n\tbare = true\n')
   await writeFile(join(directory, 'HEAD'), 'ref: refs/heads/main\n')
 }
 
-export function startGit(args: string[], { directory, searchPath, signal, local }: GitOptions, more: Talking = {}) {
+export function startGit(
+  args: string[],
+  { directory, searchPath, signal, local }: GitOptions,
+  more: RemoteOptions = {},
+) {
   const child = spawnGit({
     args: ['-C', directory, ...args],
     searchPath,
     protocols: local ? 'file' : (more.protocols ?? 'http:https'),
-    // The repository exists for one build only.
+    // The repository only exists during one build.
     settings: { 'gc.auto': '0', 'maintenance.auto': 'false', ...more.settings },
     environment: more.environment ?? {},
     signal,
@@ -45,30 +49,31 @@ export function startGit(args: string[], { directory, searchPath, signal, local 
 }
 
 /**
- * Whether git succeeded, and what it said last; its output goes into the log. Rejects if the disk is full: what git could not write is gone by
- * the time it ends, and the space is free again. Lines of the remote end, which anybody may write, begin with its name.
+ * Runs git with its output in the log. Rejects if the disk was full, which can't be seen later because git frees the
+ * space. Lines that start with `remote:` are untrusted.
  */
 export async function runGit(
   args: string[],
   options: GitOptions,
   log: BuildLog,
-  more: Talking = {},
-): Promise<{ ok: boolean; said: string }> {
+  more: RemoteOptions = {},
+): Promise<{ ok: boolean; lastOutput: string }> {
   const { child, succeeded } = startGit(args, options, more)
   child.stdin.end()
   child.stdout.on('data', (chunk) => log.output('stdout', chunk))
-  let said = ''
+  let lastOutput = ''
   child.stderr.on('data', (chunk) => {
-    said = (said + chunk).slice(-4_000)
+    lastOutput = (lastOutput + chunk).slice(-4_000)
     log.output('stderr', chunk)
   })
   const ok = await succeeded
   log.endCommand()
-  if (!ok && /^(?!remote:).*No space left on device/m.test(said)) throw new DiskFull('git found no room on the disk')
-  return { ok, said }
+  if (!ok && /^(?!remote:).*No space left on device/m.test(lastOutput))
+    throw new DiskFull('git found no room on the disk')
+  return { ok, lastOutput }
 }
 
-/** The output of a command, split at NUL; throws if it failed or a record is longer than `maxBytes`. */
+/** Yields a command's output split at NUL. Throws if the command fails or a record is longer than `maxBytes`. */
 export async function* readRecords(args: string[], options: GitOptions, maxBytes: number): AsyncGenerator<Buffer> {
   const { child, succeeded } = startGit(args, options)
   child.stdin.end()
@@ -84,32 +89,32 @@ export async function* readRecords(args: string[], options: GitOptions, maxBytes
 }
 
 export type ObjectReader = {
-  /** Content of blobs in the given order; each must be read before the next. */
+  /** Yields the content of blobs in order. Each must be read before the next. */
   read(blobs: Iterable<{ hash: string; size: number }>): AsyncGenerator<FileContent>
   close(): void
 }
 
 const newline = 0x0a
-const askedAhead = 64
+const maxAhead = 64
 
-/** One process for all of them: starting git costs more than reading most files. */
+/** Uses one process for all objects, because starting git costs more than reading most files. */
 export function openObjects(options: GitOptions): ObjectReader {
   const { child } = startGit(['cat-file', '--batch'], options)
   child.stderr.resume()
   const reader = new ByteReader(child.stdout)
   return {
     async *read(blobs) {
-      const asked: { hash: string; size: number }[] = []
+      const pending: { hash: string; size: number }[] = []
       const queue = blobs[Symbol.iterator]()
-      const ask = () => {
+      const request = () => {
         for (let next = queue.next(); !next.done; next = queue.next()) {
           child.stdin.write(`${next.value.hash}\n`)
-          if (asked.push(next.value) >= askedAhead) return
+          if (pending.push(next.value) >= maxAhead) return
         }
       }
-      ask()
-      for (let blob = asked.shift(); blob; blob = asked.shift()) {
-        if (asked.length < askedAhead / 2) ask()
+      request()
+      for (let blob = pending.shift(); blob; blob = pending.shift()) {
+        if (pending.length < maxAhead / 2) request()
         const header = await reader.until(newline, 200)
         const { hash, size } = blob
         if (header?.toString('latin1') !== `${hash} blob ${size}`) throw new Error(`git does not find the blob ${hash}`)

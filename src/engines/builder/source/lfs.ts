@@ -1,18 +1,18 @@
-// Git LFS files: fetched if git-lfs is installed, refused otherwise.
+// Fetches Git LFS files, if git-lfs is installed.
 import { find } from '../../../sandbox/programs/tools.ts'
 import { BuildFailure } from '../explain/failure.ts'
 import type { BuildLog } from '../explain/log.ts'
 import { asText, type Source } from '../tree/source-tree.ts'
-import { type GitOptions, runGit, type Talking } from './git.ts'
+import { type GitOptions, type RemoteOptions, runGit } from './git.ts'
 
 const maxAttributesLength = 256 << 10
 const maxAttributeFiles = 100
 
-/** Whether the commit uses Git LFS; if so, its objects are in the bare repository afterwards. */
+/** Returns whether the commit uses Git LFS, after fetching its objects into the bare repository. */
 export async function fetchLfs(
   source: Source,
   git: GitOptions,
-  { url, own = true, ...talking }: Talking & { url: string; own?: boolean },
+  { url, own = true, ...talking }: RemoteOptions & { url: string; own?: boolean },
   log: BuildLog,
 ): Promise<boolean> {
   const path = await attributesWithLfs(source)
@@ -21,7 +21,7 @@ export async function fetchLfs(
   if (source.submodules.some((module) => path.startsWith(`${module.path}/`))) {
     throw fail('which we do not fetch for submodules')
   }
-  // Such a store answers with addresses, which git-lfs would ask unchecked.
+  // Such an LFS server returns URLs that git-lfs would request unchecked.
   if (!own || talking.protocols === 'ssh') {
     throw fail('which we fetch only over HTTPS and from this installation’s repository host')
   }
@@ -32,7 +32,7 @@ export async function fetchLfs(
   const settings: Record<string, string> = {
     ...talking.settings,
     'remote.origin.url': git.local ? `file://${url}` : url,
-    // Overrides the repository's .lfsconfig, which could name any host that this machine can reach.
+    // Overrides the repository's .lfsconfig, which could name any host within this machine's reach.
     ...(git.local ? {} : { 'lfs.url': `${url.replace(/\/+$/, '')}/info/lfs` }),
     'lfs.concurrenttransfers': '4',
   }
@@ -53,7 +53,7 @@ async function attributesWithLfs(source: Source): Promise<string | null> {
   return null
 }
 
-/** Whether a file of attributes has a filter of Git LFS in it. */
+/** Whether a .gitattributes file uses the Git LFS filter. */
 export const namesLfs = (attributes: string): boolean =>
-  // Line by line: with the flag `m` each `\r` would begin a line that goes on to the end.
+  // Split manually, because with the flag `m` each `\r` would also start a line, which makes the search quadratic.
   attributes.split('\n').some((line) => /^[^#]*\bfilter=lfs\b/.test(line))

@@ -1,4 +1,4 @@
-// The source of a build: exactly one commit and its submodules, fetched into a bare repository and read as objects.
+// Opens a commit and its submodules, fetched into a bare repository and read as objects.
 import type { Resolved } from '../../../platform/git/git-refs.ts'
 import {
   type GitRemote,
@@ -20,14 +20,14 @@ export type SourceOptions = {
   url: string
   /** Submodules are cloned from the same host. */
   urlTemplate: string
-  /** How the host is reached; default: without any access. */
+  /** How to access the host. Default: anonymously. */
   remote?: Pick<GitRemote, 'protocols' | 'settings' | 'environment' | 'own' | 'hasAccess'>
   commit: string
-  /** Where the commit is, if no branch leads to it: refs/pull/7/head. */
+  /** A ref that contains the commit if no branch does, such as refs/pull/7/head. */
   ref?: string | undefined
-  /** A fork wrote what is fetched. */
+  /** Whether the commit comes from a fork. */
   untrusted?: boolean
-  /** Will be created. */
+  /** Created by `openSource`. */
   directory: string
   searchPath: string
   signal: AbortSignal
@@ -41,8 +41,8 @@ const maxMessageLength = 200
 const maxNameBytes = 64 << 20
 const maxSubmodules = 50
 
-/** What to do about a host that refuses us. */
-export function refusedBy(repo: string, refusal: Exclude<Refusal, 'unreachable'>): BuildFailure {
+/** The failure for a host that refuses access. */
+export function refusalFailure(repo: string, refusal: Exclude<Refusal, 'unreachable'>): BuildFailure {
   switch (refusal) {
     case 'denied':
       return new BuildFailure(
@@ -69,7 +69,7 @@ export async function resolveCommit(
   const resolution = isRefName(ref) ? await repositories.resolve(repo, ref, resolveTimeoutMs, access) : 'not_found'
   if (typeof resolution === 'object') return resolution
   if (resolution === 'unreachable') throw new HostUnreachable(hostOf(repositories, repo))
-  if (resolution !== 'not_found') throw refusedBy(repo, resolution)
+  if (resolution !== 'not_found') throw refusalFailure(repo, resolution)
   const branches = await repositories.branches(repo, resolveTimeoutMs, access)
   throw new BuildFailure('ref_not_found', describeMissingRef(repo, ref, branches))
 }
@@ -79,7 +79,7 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
   const git: GitOptions = { directory, searchPath, signal, local: url.startsWith('/') }
   await makeBareRepository(directory)
   await fetchCommit(git, { url, commit, ref, remote }, log)
-  // Started while the tree is listed.
+  // Starts its process while the tree is listed.
   const entries = new Map<string, TreeEntry>()
   const source = sourceOf(git, commit, entries)
   try {
@@ -93,7 +93,7 @@ export async function openSource(options: SourceOptions, log: BuildLog): Promise
   }
 }
 
-/** A commit whose objects are in the repository; `entries` may be filled later. */
+/** A source for a commit in the repository. `entries` may be filled later. */
 export function sourceOf(git: GitOptions, commit: string, entries: Map<string, TreeEntry>): Source {
   const objects = openObjects(git)
   return {
@@ -115,7 +115,7 @@ export function sourceOf(git: GitOptions, commit: string, entries: Map<string, T
   }
 }
 
-/** Anybody writes it: one line of bounded length, without control characters. */
+/** The untrusted subject of the commit, shortened and without control characters. */
 async function messageOf(git: GitOptions, commit: string): Promise<string> {
   try {
     for await (const record of readRecords(['log', '-1', '-z', '--format=%s', commit], git, maxRecordLength)) {
@@ -126,7 +126,7 @@ async function messageOf(git: GitOptions, commit: string): Promise<string> {
       return [...line].slice(0, maxMessageLength).join('')
     }
   } catch {
-    // It is not needed; the files are.
+    // The message is optional.
   }
   return ''
 }
@@ -139,8 +139,8 @@ async function listAll(
   log: BuildLog,
 ): Promise<Source['submodules']> {
   const submodules: Source['submodules'] = []
-  const waiting = [{ url, commit, path: '' }]
-  for (let module = waiting.shift(); module; module = waiting.shift()) {
+  const queue = [{ url, commit, path: '' }]
+  for (let module = queue.shift(); module; module = queue.shift()) {
     const prefix = module.path === '' ? '' : `${module.path}/`
     const links = await listTree(git, module, entries)
     if (links.length === 0) continue
@@ -157,34 +157,44 @@ async function listAll(
       log.system(`Cloning submodule ${shown} at ${commit.slice(0, 7)}`)
       await fetchCommit({ ...git, local: false }, { url: found, commit, remote, what: `submodule ${shown}` }, log)
       submodules.push({ path, commit })
-      waiting.push({ url: found, commit, path })
+      queue.push({ url: found, commit, path })
     }
   }
   return submodules
 }
 
-type Wanted = { url: string; commit: string; ref?: string | undefined; remote: SourceOptions['remote']; what?: string }
+type FetchOptions = {
+  url: string
+  commit: string
+  ref?: string | undefined
+  remote: SourceOptions['remote']
+  what?: string
+}
 
-async function fetchCommit(git: GitOptions, { url, commit, ref, remote, what }: Wanted, log: BuildLog): Promise<void> {
+async function fetchCommit(
+  git: GitOptions,
+  { url, commit, ref, remote, what }: FetchOptions,
+  log: BuildLog,
+): Promise<void> {
   const source = git.local ? `file://${url}` : url
   const fetch = (...args: string[]) => runGit(['fetch', '-q', ...args], git, log, remote)
   const first = await fetch('--depth', '1', '--no-tags', source, commit)
   git.signal.throwIfAborted()
   if (first.ok) return
-  const refusal = git.local ? null : refusalIn(first.said, remote?.hasAccess ?? false)
-  if (refusal && refusal !== 'unreachable') throw refusedBy(what ?? url, refusal)
-  if (!git.local && !what && isUnreachable(first.said)) throw new HostUnreachable(hostIn(url))
-  // A host may refuse to serve a commit by its hash; then the whole history is fetched.
+  const refusal = git.local ? null : refusalIn(first.lastOutput, remote?.hasAccess ?? false)
+  if (refusal && refusal !== 'unreachable') throw refusalFailure(what ?? url, refusal)
+  if (!git.local && !what && isUnreachable(first.lastOutput)) throw new HostUnreachable(hostIn(url))
+  // Some hosts don't serve commits by hash, so fetch the whole history instead.
   const more = ref ? [`+${ref}:refs/remotes/request`] : []
   const { ok } = await fetch('--tags', source, '+refs/heads/*:refs/remotes/origin/*', ...more)
   git.signal.throwIfAborted()
   if (!ok) throw new BuildFailure('clone_failed', `The ${what ?? 'repository'} could not be cloned; the log says why.`)
 }
 
-/** `url` may be in a form of the operator's own. */
+/** `url` comes from the operator's template and may not be a URL. */
 const hostIn = (url: string) => (URL.canParse(url) ? new URL(url).host : 'the repository host')
 
-/** The access of the project may read other repositories, which the author of the fork may not. */
+/** The project's access may cover repositories that the fork's author can't read. */
 const submodulesOfFork = () =>
   new BuildFailure(
     'clone_failed',
@@ -193,7 +203,7 @@ const submodulesOfFork = () =>
 
 const tooMany = (what: string) => new BuildFailure('clone_failed', `The repository has more than ${what}.`)
 
-/** Adds the files of a commit to `entries`; returns its submodules. */
+/** Adds the files of a commit to `entries` and returns its submodules. */
 export async function listTree(
   git: GitOptions,
   { path, commit }: { path: string; commit: string },

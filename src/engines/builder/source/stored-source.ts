@@ -1,4 +1,4 @@
-// The source of a deployment whose files are published as they were sent: read from the store, without a repository.
+// The source of a prebuilt upload: reads files directly from the store, without a repository.
 import type { Artifacts } from '../../../platform/artifacts/artifacts.ts'
 import type { UploadedFile } from '../../../services/deployments/index.ts'
 import type { FileContent } from '../tree/entries.ts'

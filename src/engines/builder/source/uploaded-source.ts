@@ -1,4 +1,4 @@
-// The source of a deployment without git: its files are written into a repository of its own, as one commit.
+// The source of a deployment without git: imports its files as one commit into a repository of its own.
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { type Artifacts, MissingObject, StoreUnavailable } from '../../../platform/artifacts/artifacts.ts'
@@ -10,17 +10,17 @@ import { type GitOptions, makeBareRepository, startGit } from './git.ts'
 import { listTree, sourceOf } from './source.ts'
 
 const ref = 'refs/heads/main'
-const maxSaid = 2_000
+const maxOutputLength = 2_000
 
-/** The files are gone: unfinished when they were given up, or from before a restored backup. */
-export class NotKept extends BuildFailure {
+/** The files are gone: never completed, or deleted before a backup was restored. */
+export class UploadLost extends BuildFailure {
   constructor() {
     super('upload_incomplete', 'The uploaded files are no longer stored. Deploy them again.')
   }
 }
 
-/** Which of the contents the store does not have, or not as they were, and cannot bring back. */
-export async function lostOf(
+/** Returns the hashes whose content is missing or damaged beyond repair. */
+export async function findLost(
   artifacts: Artifacts,
   files: readonly UploadedFile[],
   signal: AbortSignal,
@@ -33,7 +33,7 @@ export async function lostOf(
   return lost
 }
 
-/** A path as `git fast-import` reads it: in quotes, with what is not plain ASCII as octal numbers. */
+/** Quotes a path for `git fast-import`, with octal escapes for everything but plain ASCII. */
 export function quoted(path: string): string {
   const octal = (byte: number) => `\\${byte.toString(8).padStart(3, '0')}`
   const plain = (byte: number) => byte >= 0x20 && byte < 0x7f && byte !== 0x22 && byte !== 0x5c
@@ -53,20 +53,20 @@ export async function openUploadedSource(
   return sourceOf(git, commit, entries)
 }
 
-/** Returns the hash of the commit. */
+/** Returns the commit's hash. */
 async function importFiles(artifacts: Artifacts, files: readonly UploadedFile[], git: GitOptions): Promise<string> {
-  // It lives as long as the build: neither time nor processor is spent on making it small.
+  // The repository only lives as long as the build, so compression isn't worth its cost.
   const settings = { 'core.compression': '0', 'core.looseCompression': '0', 'pack.compression': '0' }
   const { child, succeeded } = startGit(['fast-import', '--quiet', '--done', '--depth=0'], git, { settings })
-  let said = ''
+  let errorOutput = ''
   child.stderr.on('data', (chunk) => {
-    said = (said + chunk).slice(-maxSaid)
+    errorOutput = (errorOutput + chunk).slice(-maxOutputLength)
   })
   let printed = ''
   child.stdout.on('data', (chunk) => {
-    printed = (printed + chunk).slice(-maxSaid)
+    printed = (printed + chunk).slice(-maxOutputLength)
   })
-  // What it could not read is known by how it ends.
+  // The exit code reports failed writes.
   child.stdin.on('error', () => {})
   try {
     await writeCommit(child.stdin, artifacts, files, git.signal)
@@ -74,7 +74,7 @@ async function importFiles(artifacts: Artifacts, files: readonly UploadedFile[],
     const isDone = await succeeded
     git.signal.throwIfAborted()
     const commit = /^[0-9a-f]{40,64}$/m.exec(printed)?.[0]
-    if (!isDone || !commit) throw new Error(`git fast-import failed: ${said}`)
+    if (!isDone || !commit) throw new Error(`git fast-import failed: ${errorOutput}`)
     return commit
   } finally {
     killGroup(child.pid)
@@ -100,31 +100,31 @@ async function writeCommit(
   }
 }
 
-/** Content that fits into memory. */
+/** Loads content that fits into memory. */
 export async function loadUploaded(artifacts: Artifacts, sha256: string, size: number): Promise<Buffer> {
-  const content = await artifacts.load(sha256).catch((error) => lost(artifacts, sha256, error))
-  if (content.length !== size) throw new NotKept()
+  const content = await artifacts.load(sha256).catch((error) => throwLost(artifacts, sha256, error))
+  if (content.length !== size) throw new UploadLost()
   return content
 }
 
 export async function* streamUploaded(artifacts: Artifacts, sha256: string, size: number): AsyncGenerator<Buffer> {
-  const file = await artifacts.open(sha256).catch((error) => lost(artifacts, sha256, error))
+  const file = await artifacts.open(sha256).catch((error) => throwLost(artifacts, sha256, error))
   let left = size
   for await (const chunk of file.createReadStream({ highWaterMark: 1 << 20 })) {
     left -= chunk.length
     if (left < 0) break
     yield chunk
   }
-  if (left !== 0) throw new NotKept()
+  if (left !== 0) throw new UploadLost()
 }
 
 /**
- * A store that cannot be used puts the build back; content that it does not have ends it. A process remembers for some
- * seconds what it did not find: what was sent again since is there.
+ * An unavailable store postpones the build, while missing content fails it. Lookups are cached for some seconds, so
+ * content may have been uploaded again since.
  */
-async function lost(artifacts: Artifacts, sha256: string, error: NodeJS.ErrnoException): Promise<never> {
+async function throwLost(artifacts: Artifacts, sha256: string, error: NodeJS.ErrnoException): Promise<never> {
   const isGone = error instanceof MissingObject || error.code === 'ENOENT' || /missing or damaged/.test(error.message)
   if (!isGone) throw error
   if (await artifacts.isWhole(sha256)) throw new StoreUnavailable('An uploaded file was not found, and is there now.')
-  throw new NotKept()
+  throw new UploadLost()
 }

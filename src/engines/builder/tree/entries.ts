@@ -1,4 +1,4 @@
-// Reads the packer's output as hostile input: bounded in count, size, depth and length of names.
+// Parses the packer's output as hostile input, with limits on count, size, depth and the length of names.
 import type { Readable } from 'node:stream'
 import { ByteReader, TruncatedStream } from '../../../platform/files/byte-reader.ts'
 import { BuildFailure } from '../explain/failure.ts'
@@ -9,28 +9,28 @@ export type Limits = { entries: number; bytes: number; pathBytes: number; depth:
 export type Entry =
   | { kind: 'directory'; path: string }
   | { kind: 'link'; path: string; target: string }
-  /** The content must be read, as a buffer or a stream, before the next entry. */
+  /** The content must be read before the next entry. */
   | { kind: 'file'; path: string; executable: boolean; size: number; content: FileContent }
 
-/** With its SHA-256 where the store has it: then it may be read at any time, or not at all. */
+/** With `sha256`, the store has the content, and it may be read at any time or not at all. */
 export type FileContent = { whole(): Promise<Buffer>; stream(): AsyncIterable<Buffer>; sha256?: string }
 
 export type Packed = {
-  /** The candidate that was found and its path in the sandbox; or the names in the root directory if none was. */
+  /** The matching candidate and its path in the sandbox, or the names in the root directory. */
   output: { path: string; inside: string } | { missing: string[] }
   entries(): AsyncGenerator<Entry>
 }
 
 const maxTextLength = 10_000
 const maxNameLength = 255
-// PATH_MAX of Linux, without the NUL.
+// Linux's PATH_MAX without the NUL.
 export const maxTargetLength = 4095
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 export async function readPacked(stream: Readable, limits: Limits): Promise<Packed> {
   const reader = new ByteReader(stream)
   const first = await readHeader(reader)
-  const text = async () => (await reader.take(bounded(first.size, maxTextLength))).toString()
+  const text = async () => (await reader.take(checkSize(first.size, maxTextLength))).toString()
   if (first.kind === entryKinds.missing) {
     return { output: { missing: (await text()).split('\0').filter(Boolean) }, entries: async function* () {} }
   }
@@ -48,38 +48,38 @@ async function* readEntries(reader: ByteReader, limits: Limits): AsyncGenerator<
     if (kind === entryKinds.end) return
     if (++entries > limits.entries) throw tooLarge(`more than ${limits.entries} files`)
     if (kind === entryKinds.refused) {
-      throw refusal(readable(name), (await reader.take(bounded(size, maxTextLength))).toString())
+      throw refusal(readable(name), (await reader.take(checkSize(size, maxTextLength))).toString())
     }
     const path = checkPath(name, limits)
     if (kind === entryKinds.directory) yield { kind: 'directory', path }
     else if (kind === entryKinds.link) {
-      yield { kind: 'link', path, target: checkTarget(path, await reader.take(bounded(size, maxTargetLength))) }
+      yield { kind: 'link', path, target: checkTarget(path, await reader.take(checkSize(size, maxTargetLength))) }
     } else if (kind === entryKinds.file || kind === entryKinds.executable) {
       bytes += size
       if (bytes > limits.bytes) throw tooLarge(`larger than ${Math.floor(limits.bytes / 1024 ** 2)} MiB`)
-      let taken = false
-      const take = <T>(content: T): T => {
-        taken = true
+      let isConsumed = false
+      const consume = <T>(content: T): T => {
+        isConsumed = true
         return content
       }
       const content: FileContent = {
-        whole: () => take(reader.take(size)),
-        stream: () => take(reader.stream(size)),
+        whole: () => consume(reader.take(size)),
+        stream: () => consume(reader.stream(size)),
       }
       yield { kind: 'file', path, executable: kind === entryKinds.executable, size, content }
-      if (!taken) for await (const _ of reader.stream(size));
-    } else throw new TruncatedStream('The packer wrote an unknown kind of entry.')
+      if (!isConsumed) for await (const _ of reader.stream(size));
+    } else throw new CutShort('The packer wrote an unknown kind of entry.')
   }
 }
 
 async function readHeader(reader: ByteReader): Promise<{ kind: number; name: Buffer; size: number }> {
   const header = await reader.take(entryHeaderBytes)
-  const name = await reader.take(bounded(header.readUInt32BE(1), 1 << 16))
+  const name = await reader.take(checkSize(header.readUInt32BE(1), 1 << 16))
   return { kind: header.readUInt8(0), name, size: Number(header.readBigUInt64BE(5)) }
 }
 
-function bounded(bytes: number, most: number): number {
-  if (bytes > most) throw new TruncatedStream('The packer announced more than it may.')
+function checkSize(bytes: number, most: number): number {
+  if (bytes > most) throw new CutShort('The packer announced more than it may.')
   return bytes
 }
 
@@ -97,12 +97,12 @@ function decode(bytes: Buffer): string | null {
   }
 }
 
-/** For messages: bytes that are not text are shown as numbers. */
+/** For messages: shows bytes that aren't text as numbers. */
 function readable(name: Buffer): string {
   return printable(decode(name) ?? name.toString('latin1').replace(/[\x80-\xff]/g, byteOf))
 }
 
-/** Control characters would garble a line of the log, and the database cannot store NUL. */
+/** Control characters would garble log lines, and the database can't store NUL. */
 export function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   return text.replace(/[\x00-\x1f\x7f]/g, byteOf).slice(0, 300)
@@ -110,7 +110,7 @@ export function printable(text: string): string {
 
 const byteOf = (character: string) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`
 
-/** A path of plain names below the output directory. */
+/** Returns a path of plain names below the output directory. */
 export function checkPath(name: Buffer, { pathBytes, depth }: Pick<Limits, 'pathBytes' | 'depth'>): string {
   const shown = readable(name)
   if (name.length > pathBytes) throw refusal(`${shown.slice(0, 100)}…`, `has a path longer than ${pathBytes} bytes`)
@@ -127,7 +127,7 @@ export function checkPath(name: Buffer, { pathBytes, depth }: Pick<Limits, 'path
   return path
 }
 
-/** The target of a link. In a stream or a commit it may be empty, too long or contain NUL, unlike on a file system. */
+/** The target of a link. Unlike on a file system, it may be empty, too long or contain NUL. */
 export function checkTarget(path: string, bytes: Buffer): string {
   const target = decode(bytes)
   if (target === null) throw refusal(path, 'is a link whose target is not UTF-8')

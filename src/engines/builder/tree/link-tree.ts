@@ -1,56 +1,56 @@
-// The folders, files and links of an output as a tree in memory, and where each link leads.
+// Builds an in-memory tree of an output's folders, files and links, and resolves the links.
 import type { Pauses } from '../../../platform/pauses.ts'
 
 export type LinkedTree<File> = {
   files: ReadonlyMap<string, File>
-  /** Path → target, as it is written in the link. */
+  /** Maps paths to the unresolved targets. */
   links: ReadonlyMap<string, string>
   /** Empty folders may be left out. */
   folders?: readonly string[]
-  /** Prefix of absolute paths in targets. */
+  /** The prefix of absolute targets. */
   root: string
 }
 
 export type Node = {
   parent: Node | null
-  /** In a folder that is not empty. */
+  /** For non-empty folders. */
   children: Map<string, Node> | null
-  /** The path, if it is a file. */
+  /** The path of a file, else null. */
   file: string | null
   link: Link | null
 }
 type Link = { path: string; target: string; end: End | null; isOpen: boolean }
-export type Place = Node | 'outside' | 'absent'
-/** `hops` are the links followed until there, or until it was known to lead nowhere. */
-type End = { place: Place; hops: number }
+export type Destination = Node | 'outside' | 'absent'
+/** `hops` is the number of links followed. */
+type End = { destination: Destination; hops: number }
 
-/** Called before work that costs as many names and bytes of paths; throws when it is too much. */
-export type Pay = (names: number, bytes: number) => void
+/** Called before work on this many names and bytes of paths; throws if the total is too much. */
+export type Charge = (names: number, bytes: number) => void
 
 const maxHops = 40
-// A folder takes 300 bytes of memory.
+// A folder uses 300 bytes of memory.
 const namesOfNode = 3
 
 const newNode = (parent: Node | null): Node => ({ parent, children: null, file: null, link: null })
 
-export async function treeOf<File>({ files, links, folders }: LinkedTree<File>, pay: Pay, pauses: Pauses) {
+export async function buildTree<File>({ files, links, folders }: LinkedTree<File>, pay: Charge, pauses: Pauses) {
   const root = newNode(null)
   const linkNodes = new Map<string, Node>()
 
   function at(path: string): Node {
     let node = root
-    let made = 0
+    let created = 0
     for (const name of path.split('/')) {
       node.children ??= new Map()
       let child = node.children.get(name)
       if (!child) {
         child = newNode(node)
         node.children.set(name, child)
-        made++
+        created++
       }
       node = child
     }
-    pay(made * namesOfNode, path.length)
+    pay(created * namesOfNode, path.length)
     return node
   }
 
@@ -74,34 +74,40 @@ export async function treeOf<File>({ files, links, folders }: LinkedTree<File>, 
   return { root, linkNodes }
 }
 
-/** One link on its way, name by name, as the kernel goes, but never above the root. */
+/** A link being resolved name by name as in the kernel, but never above the root. */
 type Walk = { link: Link; names: string[]; next: number; at: Node; hops: number }
 
 /**
- * Finds where links lead. Each is walked once, whatever else leads through it: its end is kept with it. A stack of walks
- * instead of a recursion, since a chain may be as long as there are links.
+ * Resolves links, each only once, because results are cached. Uses a stack instead of recursion, since all links may
+ * form one chain.
  */
-export function createResolver(root: Node, prefix: string, pay: Pay, pauses: Pauses): (node: Node) => Promise<Place> {
-  function begin(node: Node): Walk {
+export function createResolver(
+  root: Node,
+  prefix: string,
+  pay: Charge,
+  pauses: Pauses,
+): (node: Node) => Promise<Destination> {
+  function startWalk(node: Node): Walk {
     const link = node.link!
     const { target } = link
     const isAbsolute = target.startsWith('/')
     const names = (isAbsolute ? target.slice(prefix.length) : target).split('/')
     pay(names.length, target.length)
     link.isOpen = true
-    if (isAbsolute && target !== prefix && !target.startsWith(`${prefix}/`)) link.end = { place: 'outside', hops: 1 }
+    if (isAbsolute && target !== prefix && !target.startsWith(`${prefix}/`))
+      link.end = { destination: 'outside', hops: 1 }
     return { link, names, next: 0, at: isAbsolute ? root : node.parent!, hops: 1 }
   }
 
-  /** Goes on until the end, or until a link whose own end is wanted first, which is returned. */
+  /** Advances to the end (null), or returns a link that must be resolved first. */
   function advance(walk: Walk): Node | null {
-    const end = (place: Place) => {
-      walk.link.end = { place, hops: walk.hops }
+    const end = (destination: Destination) => {
+      walk.link.end = { destination, hops: walk.hops }
       return null
     }
     for (; walk.next < walk.names.length; walk.next++) {
       const name = walk.names[walk.next]!
-      // Not even an empty name may follow that of a file.
+      // Nothing, not even an empty name, may follow a file's name.
       if (walk.at.file !== null) return end('absent')
       if (name === '' || name === '.') continue
       if (name === '..') {
@@ -116,25 +122,25 @@ export function createResolver(root: Node, prefix: string, pay: Pay, pauses: Pau
         continue
       }
       if (child.link.end === null && !child.link.isOpen) return child
-      // One that is being walked already leads back to itself.
+      // A link that is already being resolved is a loop.
       walk.hops += child.link.end?.hops ?? Number.POSITIVE_INFINITY
       if (walk.hops > maxHops) return end('absent')
-      const { place } = child.link.end!
-      if (typeof place === 'string') return end(place)
-      walk.at = place
+      const { destination } = child.link.end!
+      if (typeof destination === 'string') return end(destination)
+      walk.at = destination
     }
     return end(walk.at)
   }
 
   return async (node) => {
-    const walks = node.link!.end === null ? [begin(node)] : []
+    const walks = node.link!.end === null ? [startWalk(node)] : []
     for (let walk = walks.at(-1); walk; walk = walks.at(-1)) {
       const pause = pauses()
       if (pause) await pause
       const first = walk.link.end === null ? advance(walk) : null
-      if (first) walks.push(begin(first))
+      if (first) walks.push(startWalk(first))
       else walks.pop()
     }
-    return node.link!.end!.place
+    return node.link!.end!.destination
   }
 }

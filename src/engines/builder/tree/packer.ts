@@ -1,23 +1,23 @@
-// The program that reads the tree after a build. It runs in its own sandbox, where nothing can change the tree.
+// The program that reads the tree after a build, in its own sandbox with a read-only tree.
 
-/** What an entry of its output is. The numbers are on the wire. */
+/** The kinds of entries in its output, as numbers on the wire. */
 export const entryKinds = { output: 1, directory: 2, file: 3, executable: 4, link: 5, refused: 6, missing: 7, end: 8 }
 
-/** Kind, bytes of the name, bytes of the content. */
+/** Kind, length of the name, length of the content. */
 export const entryHeaderBytes = 13
 
 export type PackerPlan = {
-  /** Root directory of the project, relative to the tree. */
+  /** The project's root directory, relative to the tree. */
   root: string
-  /** Directory whose content is wanted, first match wins; relative to the root directory. */
+  /** Candidate directories, relative to the root directory; the first match wins. */
   candidates: { path: string; needsIndex: boolean }[]
-  /** Names that are left out wherever they are. */
+  /** Names to leave out, at any depth. */
   without: string[]
 }
 
 /**
- * Plain JavaScript, because it is not part of the compiled program. Its output is untrusted and checked by its reader,
- * since a tree may be made to deceive it.
+ * Plain JavaScript, because it isn't part of the compiled program. Its output is untrusted, since a crafted tree may
+ * deceive it.
  */
 export const PACKER = `
 const fs = require('node:fs')

@@ -1,8 +1,8 @@
-// A commit as the builder reads it: the files it has, by path, and their content.
+// The interface for reading the files of a commit.
 import type { FileContent } from './entries.ts'
 
 export type TreeEntry = {
-  /** As in git, not necessarily UTF-8. */
+  /** Raw bytes, not necessarily UTF-8. */
   name: Buffer
   kind: 'file' | 'link'
   hash: string
@@ -13,13 +13,13 @@ export type Source = {
   /** The bare repository. */
   directory: string
   commit: string
-  /** First line of the commit's message, of at most 200 characters; empty if it has none. */
+  /** The first line of the commit message, at most 200 characters. */
   message: string
-  /** By path in latin1: each byte is a character. */
+  /** Keyed by path in latin1, where each byte is a character. */
   entries: ReadonlyMap<string, TreeEntry>
-  /** By path, as in `entries`. */
+  /** Paths are as in `entries`. */
   submodules: { path: string; commit: string }[]
-  /** Has Git LFS files, whose content was fetched. */
+  /** Whether there are Git LFS files, whose content was fetched. */
   usesLfs: boolean
   /** Null if the file does not exist or is larger than `maxBytes`. */
   text(path: string, maxBytes: number): Promise<string | null>

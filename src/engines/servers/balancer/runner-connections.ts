@@ -37,7 +37,7 @@ export function createRunnerConnections(openDial: (onLost: (node: string) => voi
   const nodes = new Map<string, RunnerState>()
   const dial = openDial((node) => {
     const state = nodes.get(node)
-    // While there is a heartbeat, only that decides: a single connection may also fail because of load or file descriptors.
+    // While there is a heartbeat, only that decides: a connection may also fail because of load or missing descriptors.
     if (!state || state.heartbeat) return
     state.dialFailed = true
     markLost(node, state)

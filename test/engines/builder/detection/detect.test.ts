@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { detect, projectsIn, type Settings } from '../../../../src/engines/builder/detection/detect.ts'
+import { detect, findProjects, type Settings } from '../../../../src/engines/builder/detection/detect.ts'
 import { treeOf } from './tree.ts'
 
 const found = async (files: Record<string, string | object>, more: Partial<Settings> = {}, root = '') =>
@@ -328,8 +328,8 @@ describe('what is detected', () => {
       'examples/one/package.json': web,
       'node_modules/x/package.json': web,
     }
-    expect(await projectsIn(treeOf(files), '')).toEqual(['apps/web (Next.js)', 'apps/api (Node.js server)'])
-    expect(await projectsIn(treeOf(files), 'apps/')).toEqual(['web (Next.js)', 'api (Node.js server)'])
+    expect(await findProjects(treeOf(files), '')).toEqual(['apps/web (Next.js)', 'apps/api (Node.js server)'])
+    expect(await findProjects(treeOf(files), 'apps/')).toEqual(['web (Next.js)', 'api (Node.js server)'])
   })
 
   test('why, in sentences', async () => {

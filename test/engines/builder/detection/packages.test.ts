@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { lockfileWarnings } from '../../../../src/engines/builder/project/lockfile.ts'
 import { findManager } from '../../../../src/engines/builder/project/manager.ts'
 import { readManifest } from '../../../../src/engines/builder/project/manifest.ts'
-import { nodeNeeds } from '../../../../src/engines/builder/project/node-needs.ts'
+import { readNodeRequirements } from '../../../../src/engines/builder/project/node-requirements.ts'
 import { chooseNode } from '../../../../src/engines/builder/project/node-version.ts'
 import { isAmong, packagesOf } from '../../../../src/engines/builder/project/workspaces.ts'
 import { treeOf } from './tree.ts'
@@ -126,7 +126,7 @@ describe('the Node.js that packages need', () => {
   const needs = async (dependencies: object, lock?: object) => {
     const files = { 'package.json': { dependencies }, ...(lock && { 'package-lock.json': lock }) }
     const manager = { name: 'npm', version: null, lockfile: lock ? 'package-lock.json' : null, directory: '' } as const
-    return nodeNeeds(treeOf(files), manager, await readManifest(JSON.stringify({ dependencies })))
+    return readNodeRequirements(treeOf(files), manager, await readManifest(JSON.stringify({ dependencies })))
   }
   const locked = (engines: unknown) => ({ packages: { 'node_modules/a': { engines } } })
 

@@ -1,10 +1,10 @@
-// Angular: angular.json says where the application is written, and whether a server renders it.
+// Angular: angular.json names the output folder and says whether a server renders the pages.
 import { type Adapter, files, server } from '../../project/adapter.ts'
 import { plainFolder } from '../../project/config-text.ts'
 import { ownOf, readObject } from '../../project/manifest.ts'
 import { reasonOf } from '../../project/single-page.ts'
 
-/** What angular.json says of the application that is built. */
+/** The application in angular.json that gets built. */
 async function applicationOf(config: string): Promise<{ name: string; options: unknown; builder: string } | null> {
   const found = await readObject(config)
   const projects = ownOf(found, 'projects')
@@ -21,7 +21,7 @@ async function applicationOf(config: string): Promise<{ name: string; options: u
   return { name, options: ownOf(build, 'options'), builder: typeof builder === 'string' ? builder : '' }
 }
 
-// Angular refuses hosts that its configuration does not name; the edge passes on only those of the project.
+// Angular refuses hosts missing from its configuration. The edge only forwards requests for the project's hosts.
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell fills it in.
 const anyHost = 'NG_ALLOWED_HOSTS="${NG_ALLOWED_HOSTS:-*}"'
 
@@ -52,7 +52,7 @@ export const angular: Adapter = {
     const browser = typeof part === 'string' ? part : 'browser'
     const output = browser === '' ? folder : (plainFolder(`${folder}/${browser}`) ?? folder)
     const plan = files([output, folder], `angular.json has ${name} written to ${output}.`)
-    // With a renderer, the build writes a page for each route.
+    // With prerendering, the build writes a page for each route.
     return rendered ? plan : { ...plan, singlePage }
   },
 }

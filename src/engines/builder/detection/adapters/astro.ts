@@ -1,4 +1,4 @@
-// Astro: files, or a server with its adapter for Node.js.
+// Astro: files, or a server with the adapter for Node.js.
 import { type Adapter, configFiles, files, server, startOf } from '../../project/adapter.ts'
 import { folderOf, mayBe } from '../../project/config-text.ts'
 

@@ -1,4 +1,4 @@
-// Every framework that is detected; the first adapter that suits is taken.
+// All supported frameworks. The first adapter that matches wins.
 import type { Adapter } from '../../project/adapter.ts'
 import { angular } from './angular.ts'
 import { astro } from './astro.ts'
@@ -29,7 +29,7 @@ export const adapters: readonly Adapter[] = [
   tanstackStart,
   qwik,
   nitro,
-  // A server may use a bundler for its pages, so it comes before them.
+  // Before the bundlers, because a server may use one for its pages.
   nodeLibrary,
   createReactApp,
   vueCli,

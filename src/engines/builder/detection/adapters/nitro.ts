@@ -1,4 +1,4 @@
-// Frameworks whose server Nitro makes: .output, which has everything that it needs.
+// Frameworks based on Nitro, whose .output folder contains a complete server.
 
 import { type Adapter, configFiles, type Facts, files, type Plan, server } from '../../project/adapter.ts'
 import { isSet, mayBe } from '../../project/config-text.ts'
@@ -7,7 +7,7 @@ import { scriptCommandOf } from '../../project/toolchain.ts'
 const folder = '.output'
 const isStatic = (config: string) => mayBe(config, 'preset', '(?:static|vercel-static|github-pages)')
 
-/** `name` is that of the framework. */
+/** `name` is the framework's name. */
 export function planOfNitro(config: string, name: string): Plan {
   if (isStatic(config)) return files([`${folder}/public`], `The configuration of ${name} has a static preset.`)
   const plan = server(`node ${folder}/server/index.mjs`, `The build of ${name} makes a server in ${folder}.`)
@@ -32,7 +32,7 @@ export const nitro: Adapter = {
   plan: (_facts, config) => planOfNitro(config, 'Nitro'),
 }
 
-// Turns the handler that TanStack Start builds into a server, as its documentation says.
+// Turns the handler that TanStack Start builds into a server, following its documentation.
 const srvx = 'npx --no-install srvx --prod -s ../client dist/server/server.js'
 
 export const tanstackStart: Adapter = {

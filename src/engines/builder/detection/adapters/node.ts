@@ -1,4 +1,4 @@
-// Servers without a framework of pages: `npm start`, or the file that package.json names.
+// Servers without a web framework: `npm start`, or the main file.
 import { type Adapter, type Facts, server } from '../../project/adapter.ts'
 import { plainFolder } from '../../project/config-text.ts'
 
@@ -27,7 +27,7 @@ export const usualFiles = [
 
 const libraryOf = ({ manifest }: Facts) => libraries.find(([name]) => manifest.dependencies.has(name))
 
-/** A script that runs a program for good: not one that starts the development server of a bundler. */
+/** Whether a script runs a long-lived program other than a bundler's development server. */
 function runsProgram(script: string, { scripts }: Facts['manifest']): boolean {
   const program =
     /(^|[\s;&])(node|tsx|ts-node|bun|nest start|fastify start|nodemon|pm2-runtime|srvx|\.\/bin\/\S+)(\s|$)/
@@ -36,7 +36,7 @@ function runsProgram(script: string, { scripts }: Facts['manifest']): boolean {
   return other !== undefined && program.test(scripts.get(other) ?? '')
 }
 
-/** The file to start: one of the repository, or `main` where the build is to write it. */
+/** The file to start: one in the repository, or `main` if the build writes it. */
 const mainOf = (facts: Facts): string | null => {
   const main = facts.manifest.main && plainFolder(facts.manifest.main)
   if (main && facts.buildText !== '' && /^(dist|build|lib|out)\//.test(main)) return main
@@ -50,7 +50,7 @@ function planOf(facts: Facts) {
   const because = library ? [`package.json depends on ${library[0]}.`] : []
   if (start !== undefined) {
     const production = facts.manifest.scripts.get('start:prod')
-    // The start script of NestJS compiles again, and watches.
+    // NestJS's start script compiles again.
     if (library?.[0] === '@nestjs/core' && production !== undefined) {
       return server('npm run start:prod', ...because, 'package.json has a script start:prod.')
     }
@@ -62,11 +62,11 @@ function planOf(facts: Facts) {
   return server(`node '${main}'`, ...because, named ? `main of package.json is ${main}.` : `There is ${main}.`)
 }
 
-/** A library for servers shows it, with something that starts it. */
+/** Detected by a server library and a way to start it. */
 export const nodeLibrary: Adapter = {
   name: 'node',
   title: 'Node.js server',
-  suits: (facts) => {
+  matches: (facts) => {
     const start = facts.manifest.scripts.get('start')
     return (
       libraryOf(facts) !== undefined &&
@@ -77,13 +77,13 @@ export const nodeLibrary: Adapter = {
   plan: planOf,
 }
 
-/** A start script that runs a program shows it, where nothing else did, or a file that listens, or is called server.js. */
+/** Detected last, by a start script that runs a program, a file that listens, or a server.js. */
 export const nodeScript: Adapter = {
   ...nodeLibrary,
-  suits({ manifest, hasManifest, listener, has }) {
+  matches({ manifest, hasManifest, listener, has }) {
     const start = manifest.scripts.get('start')
     const isSite = has('index.html') || has('public/index.html')
-    // Nothing but a start script: whatever it runs, there is nothing else to serve.
+    // With only a start script, there is nothing else to serve.
     if (start !== undefined && !manifest.scripts.has('build') && !isSite && !manifest.workspaces) return true
     if (start !== undefined) return runsProgram(start, manifest)
     return (listener !== null || (hasManifest && has('server.js'))) && !isSite && !manifest.scripts.has('build')

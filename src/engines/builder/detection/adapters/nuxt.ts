@@ -1,4 +1,4 @@
-// Nuxt: generated as files, or the server that its build makes.
+// Nuxt: generated files, or a Nitro server.
 import { type Adapter, configFiles, files, server } from '../../project/adapter.ts'
 import { isSet, mayBe } from '../../project/config-text.ts'
 

@@ -1,11 +1,11 @@
-// Generators of sites that are programs of the machine, not packages of npm.
+// Site generators that are programs on the machine instead of npm packages.
 import { type Adapter, files } from '../../project/adapter.ts'
 
 export const hugo: Adapter = {
   name: 'hugo',
   title: 'Hugo',
   files: ['hugo.toml', 'hugo.yaml', 'hugo.yml', 'hugo.json', 'config.toml', 'config/_default/hugo.toml'],
-  suits: ({ has, hasFolder }) =>
+  matches: ({ has, hasFolder }) =>
     !has('config.toml') || hasFolder('content') || hasFolder('archetypes') || hasFolder('themes'),
   build: 'hugo',
   tool: 'hugo',
@@ -16,7 +16,7 @@ export const jekyll: Adapter = {
   name: 'jekyll',
   title: 'Jekyll',
   files: ['_config.yml', '_config.yaml'],
-  suits: ({ hasFolder }) => ['_posts', '_layouts', '_includes', '_sass'].some(hasFolder),
+  matches: ({ hasFolder }) => ['_posts', '_layouts', '_includes', '_sass'].some(hasFolder),
   build: 'jekyll build',
   tool: 'jekyll',
   plan: () => files(['_site'], 'Jekyll writes to _site.'),

@@ -1,4 +1,4 @@
-// Qwik City: its adapters, each with a folder of its own, say what is made. Without one the build makes no page.
+// Qwik City: a folder per adapter shows what gets built. Without an adapter, the build writes no pages.
 import { type Adapter, files, server } from '../../project/adapter.ts'
 
 const servers = ['node-server', 'express', 'fastify']

@@ -1,4 +1,4 @@
-// React Router as a framework, and Remix before it: a server, or files without one.
+// React Router as a framework, and its predecessor Remix: a server, or files.
 import { type Adapter, configFiles, files, server } from '../../project/adapter.ts'
 import { isSet } from '../../project/config-text.ts'
 import { reasonOf } from '../../project/single-page.ts'

@@ -1,4 +1,4 @@
-// Generators of sites, which always make files.
+// Static site generators.
 
 import { type Adapter, configFiles, files } from '../../project/adapter.ts'
 import { folderOf, plainFolder } from '../../project/config-text.ts'

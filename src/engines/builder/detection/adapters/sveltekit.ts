@@ -1,4 +1,4 @@
-// SvelteKit: by its adapter, files or a server for Node.js.
+// SvelteKit: files or a Node.js server, depending on its adapter.
 
 import { type Adapter, configFiles, files, server } from '../../project/adapter.ts'
 import { folderOf, mayBe } from '../../project/config-text.ts'
@@ -23,7 +23,7 @@ export const sveltekit: Adapter = {
     }
     if (uses('node')) return server(start, 'It uses @sveltejs/adapter-node.')
     if (!uses('auto')) return files(['build'], 'It uses an adapter that is neither static nor for Node.js.')
-    // adapter-auto takes the adapter for Node.js where this variable is set.
+    // adapter-auto picks the adapter for Node.js if this variable is set.
     const script = manifest.scripts.has('build') ? scriptCommandOf(manager, 'build') : this.build
     const add = { npm: 'npm install --no-save', pnpm: 'pnpm add -D', yarn: 'yarn add -D', bun: 'bun add -d' }
     const install = `${add[manager?.name ?? 'npm']} @sveltejs/adapter-node@5`

@@ -1,4 +1,4 @@
-// Bundlers, and what is built with them.
+// Bundlers and the tools based on them.
 import { type Adapter, configFiles, files } from '../../project/adapter.ts'
 import { folderOf, plainFolder } from '../../project/config-text.ts'
 import { reasonOf, singlePageOf } from '../../project/single-page.ts'

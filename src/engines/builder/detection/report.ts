@@ -1,4 +1,4 @@
-// Tells what was detected: in the log, to the API, and by a failure at once where a program is missing.
+// Reports what was detected, in the log and for the API, and fails early if a program is missing.
 import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import type { Config } from '../../../config.ts'
@@ -10,12 +10,12 @@ import type { Detected } from '../project/types.ts'
 import type { Detection } from './detect.ts'
 import type { Recipe } from './recipe.ts'
 
-export function tellDetected(log: Pick<BuildLog, 'system' | 'warn'>, { detected, title, warnings }: Detection): void {
+export function logDetected(log: Pick<BuildLog, 'system' | 'warn'>, { detected, title, warnings }: Detection): void {
   log.system(`Detected ${title} (${detected.kind}): ${detected.because.join(' ')}`.replace(/: $/, ''))
   for (const warning of warnings) log.warn(warning)
 }
 
-/** As the API shows it, and the command that starts the server. */
+/** The detection as the API shows it. */
 export function viewDetected({ packageManager, startCommand, ...rest }: Detected): {
   startCommand: string | null
   detected: NonNullable<DeploymentView['detected']>
@@ -24,15 +24,15 @@ export function viewDetected({ packageManager, startCommand, ...rest }: Detected
   return { startCommand, detected: { ...rest, packageManager: manager, startCommand } }
 }
 
-/** Builds see the programs of the machine that are below /usr. */
+/** Builds only see programs below /usr. */
 export async function checkTool(
   { tool, title, build }: Recipe,
   { searchPath }: Pick<Config, 'searchPath'>,
 ): Promise<void> {
   if (tool === null) return
-  const places = searchPath.split(delimiter).filter((place) => place.startsWith('/usr/') || place === '/bin')
+  const folders = searchPath.split(delimiter).filter((place) => place.startsWith('/usr/') || place === '/bin')
   const found = await Promise.all(
-    places.map((place) =>
+    folders.map((place) =>
       access(join(place, tool)).then(
         () => true,
         () => false,

@@ -1,12 +1,12 @@
-// What a build may have to wait for, what its log says meanwhile, and how it ends when that takes too long.
+// The resources that a build may have to wait for, with the texts for its log and for giving up.
 import type { JobKinds } from '../../../jobs/kinds.ts'
 import type { FailureCode } from './failure.ts'
 
-// A build of a platform that is full, or without a runner, waits this long.
+// How long a build waits for disk space, the store or a runner.
 export const maxWaitMs = 30 * 60_000
 
-export type Lack = {
-  /** Of the job: since when it is lacking. */
+export type MissingResource = {
+  /** The job's field with the time since when the resource is missing. */
   field: Exclude<keyof JobKinds['build'], 'deploymentId'>
   waiting: string
   why: string
@@ -15,8 +15,7 @@ export type Lack = {
   maxWaitMs?: number
 }
 
-/** What the platform may lack. */
-export const lacks = {
+export const missingResources = {
   disk: {
     field: 'noDiskSince',
     waiting: 'Waiting for free disk space on the platform: the build restarts when there is some.',
@@ -39,12 +38,12 @@ export const lacks = {
     message:
       'The platform has no runner available to start the server. Nothing is wrong with the project: deploy it again later.',
   },
-} as const satisfies Record<string, Lack>
+} as const satisfies Record<string, MissingResource>
 
-// Long enough for a repository host to restart. A build that waits for it takes no slot.
+// Long enough for a repository host to restart. A waiting build takes no slot.
 const maxOutageMs = 5 * 60_000
 
-export const lackOfHost = (host: string): Lack => ({
+export const missingHost = (host: string): MissingResource => ({
   field: 'noHostSince',
   waiting: `We couldn't reach ${host}. We retry for five minutes.`,
   why: "the repository host can't be reached",
