@@ -1,4 +1,4 @@
-// The account at an authority: registered at its first use, and again if the authority has lost it.
+// The ACME account: registers on first use, and again if the authority has lost the account.
 import { bindExternalAccount, type ExternalAccount } from './acme-jws.ts'
 import { AcmeProblem } from './acme-problem.ts'
 import { type AcmeSession, unusable } from './acme-session.ts'
@@ -15,14 +15,14 @@ export type AccountOptions = {
 }
 
 export type AcmeAccountClient = {
-  /** A request signed by the account. A null payload reads. */
+  /** Sends a request signed by the account. A null payload reads. */
   post(url: string, payload: object | null): Promise<Reply>
 }
 
 export function createAccountClient({ session, url, email, eab, save }: AccountOptions): AcmeAccountClient {
   let kid = url
 
-  /** If the account exists, the authority answers with its URL and changes nothing. */
+  /** If the account already exists, the authority returns its URL and changes nothing. */
   async function register(): Promise<void> {
     const { newAccount } = await session.directory()
     const { headers } = await session.post(newAccount, null, {

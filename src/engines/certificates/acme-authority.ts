@@ -1,4 +1,4 @@
-// Completes an order: proves every name, finalizes, downloads, and can resume an order of another worker.
+// Completes ACME orders: proves every name, finalizes and downloads. Can resume an order of another worker.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
@@ -28,12 +28,12 @@ export type AcmeAuthorityOptions = {
   places: Places
 }
 
-// Delays between polls of an order, unless the authority sends one; the last repeats.
+// Delays between polls of an order unless the authority sends one. The last one repeats.
 const pollDelaysMs = [200, 400, 800, 1_500, 3_000, 5_000]
 const maxPollMs = 60_000
-// After this the authority counts as unreachable; the order is kept and polled again later.
+// After this the authority counts as unreachable, and the order is polled again later.
 const decisionBoundMs = 5 * 60_000
-// RFC 9773, section 4.3.3: six hours by default; section 4.3.2: the authority's value, within limits.
+// RFC 9773: six hours by default (section 4.3.3), or the authority's value within limits (section 4.3.2).
 const askAgainMs = 6 * 3_600_000
 const minAskAgainMs = 60_000
 const maxAskAgainMs = 24 * 3_600_000
@@ -62,7 +62,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     })
   }
 
-  /** The stored order, if the authority still has it and it can still succeed; else a new one. */
+  /** Opens the stored order if it can still succeed, else a new one. */
   async function openOrder(client: AcmeClient, task: Task): Promise<{ order: AcmeOrderState; key: string }> {
     const { order: left } = task
     if (left.url && left.key && left.directory === directory && sameNames(left.names, task.names)) {
@@ -83,7 +83,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     return { order, key }
   }
 
-  /** Publishes the challenges of names that are not proved yet, and asks the authority to validate them. */
+  /** Publishes the challenges of unproved names, and asks the authority to validate them. */
   async function proveNames(client: AcmeClient, order: AcmeOrderState, task: Task): Promise<void> {
     const pending = (await readAll(client, order)).filter(({ status }) => status === 'pending')
     const chosen: { challenge: AcmeChallenge; shown: Challenge }[] = []
@@ -92,7 +92,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
       const type = zone === null ? 'http-01' : 'dns-01'
       const challenge = challenges.find((one) => one.type === type)
       if (!challenge) {
-        const cure = type === 'http-01' ? ' It can be proved where its zone is hosted here.' : ''
+        const cure = type === 'http-01' ? ' Host its zone here to prove it by DNS.' : ''
         throw new IssueFailure('refused', `The certificate authority offers no ${type} for ${hostname}.${cure}`, {
           hostname,
         })
@@ -113,7 +113,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     return Promise.all(order.authorizations.map((url) => client.readAuthorization(url)))
   }
 
-  /** Why an order is invalid: the failed validation has more details than the order. */
+  /** Why an order is invalid. A failed validation has more details than the order. */
   async function whyInvalid(client: AcmeClient, order: AcmeOrderState): Promise<unknown> {
     for (const { status, hostname, challenges } of await readAll(client, order)) {
       const error = challenges.find((challenge) => challenge.error)?.error
@@ -128,10 +128,10 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     let current = order
     for (let look = 0; current.status === order.status; look++) {
       if (performance.now() > endMs) {
-        // Some authorities leave an order pending after its validation has failed.
+        // Some authorities leave an order pending after a validation has failed.
         const failed = (await readAll(client, current)).some(({ status }) => status === 'invalid')
         if (failed) return { ...current, status: 'invalid' }
-        throw new IssueFailure('unreachable', 'The certificate authority did not decide in time.')
+        throw new IssueFailure('unreachable', 'The certificate authority did not respond to the order in time.')
       }
       const wishedMs = current.retryAt ? Math.min(current.retryAt.getTime() - Date.now(), maxPollMs) : 0
       await sleep(Math.max(wishedMs, pollDelaysMs[Math.min(look, pollDelaysMs.length - 1)]!), undefined, {
@@ -179,8 +179,8 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
         return { at: momentWithin(info.start, info.end, certificate.id), askAgainAt: new Date(Date.now() + waitMs) }
       } catch (error) {
         signal.throwIfAborted()
-        // Renewal information is optional: without it, the planned time stays.
-        log.debug({ err: error, certificateId: certificate.id }, 'the authority did not tell when to renew')
+        // Renewal information is optional. Without it, the planned time stays.
+        log.debug({ err: error, certificateId: certificate.id }, 'the authority gave no renewal information')
         return unsaid
       }
     },

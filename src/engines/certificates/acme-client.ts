@@ -1,4 +1,4 @@
-// Orders, authorizations, certificates and renewal windows of an ACME server (RFC 8555, RFC 9773).
+// A client for the orders, authorizations, certificates and renewal windows of an ACME server (RFC 8555, RFC 9773).
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { createAccountClient } from './acme-account.ts'
 import { type ExternalAccount, keyAuthorization, readAccountKey } from './acme-jws.ts'
@@ -44,7 +44,7 @@ export type Authorization = {
   /** The name as ordered, with its wildcard. */
   hostname: string
   status: AuthorizationState['status']
-  /** Only challenges with a token; others are not supported. */
+  /** Only the supported challenges, which have a token. */
   challenges: AcmeChallenge[]
 }
 
@@ -54,12 +54,12 @@ export type AcmeClient = {
   newOrder(names: string[], replaces: string | null): Promise<AcmeOrderState>
   readOrder(url: string): Promise<AcmeOrderState>
   readAuthorization(url: string): Promise<Authorization>
-  /** The content for http-01; for dns-01 its digest. */
+  /** The content for http-01, or its digest for dns-01. */
   keyAuthorization(challenge: AcmeChallenge): string
   answer(challenge: AcmeChallenge): Promise<void>
-  /** Sends a signing request for the names; `key` is the private key of the certificate, in PEM. */
+  /** Sends a signing request for the names. `key` is the certificate's private key in PEM. */
   finalize(order: AcmeOrderState, names: string[], key: string): Promise<void>
-  /** PEM, the certificate itself first. */
+  /** Returns PEM, starting with the certificate itself. */
   download(order: AcmeOrderState): Promise<string>
   /** When the authority wants a certificate renewed; null if it does not support this. */
   renewalInfo(certificateId: string): Promise<RenewalInfo | null>
@@ -103,7 +103,7 @@ export function createAcmeClient({ directoryUrl, email, eab, transport, account,
       const identifiers = names.map((value) => ({ type: 'dns', value }))
       if (!replaces) return makeOrder({ identifiers })
       return makeOrder({ identifiers, replaces }).catch((error) => {
-        // An earlier order replaced it, but its answer was lost; a certificate is still needed.
+        // An earlier order replaced it, but its response was lost. A certificate is still needed.
         if (!(error instanceof AcmeProblem) || error.code !== 'alreadyReplaced') throw error
         return makeOrder({ identifiers })
       })
@@ -134,8 +134,8 @@ export function createAcmeClient({ directoryUrl, email, eab, transport, account,
       const { data, headers } = await session.get(`${renewalInfo.replace(/\/$/, '')}/${certificateId}`)
       const { suggestedWindow } = checked(RenewalInfoAnswer, data)
       const [start, end] = [new Date(suggestedWindow.start), new Date(suggestedWindow.end)]
-      // RFC 9773, section 4.2: a window that ends before it starts is treated as no answer.
-      if (!(start.getTime() < end.getTime())) throw new Unreachable('The suggested window is none.')
+      // RFC 9773, section 4.2: a window that ends before it starts counts as no response.
+      if (!(start.getTime() < end.getTime())) throw new Unreachable('The suggested renewal window is invalid.')
       return { start, end, retryAt: readRetryAfter(headers['retry-after']) }
     },
   }

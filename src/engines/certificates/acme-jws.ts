@@ -1,7 +1,7 @@
-// ACME signatures: JWS with ES256 and the account key (RFC 8555, section 6.2), with HS256 for external accounts.
+// ACME signatures: JWS with ES256 and the account key (RFC 8555, section 6.2), and HS256 for external accounts.
 import { createHmac, createPrivateKey, createPublicKey, hash, type KeyObject, sign } from 'node:crypto'
 
-/** The public key, with the members that RFC 7638 hashes, in its order. */
+/** The public key, with the members that RFC 7638 hashes, in that order. */
 export type Jwk = { crv: string; kty: string; x: string; y: string }
 
 export type AccountKey = { privateKey: KeyObject; jwk: Jwk }
@@ -10,13 +10,13 @@ export type Jws = { protected: string; payload: string; signature: string }
 
 export type ExternalAccount = {
   kid: string
-  /** In base64url, as the authority gave it. */
+  /** In base64url, as issued by the authority. */
   key: string
 }
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** `pem`: a private key on P-256. */
+/** `pem` is a private key on P-256. */
 export function readAccountKey(pem: string): AccountKey {
   const privateKey = createPrivateKey(pem)
   const { crv, kty, x, y } = createPublicKey(privateKey).export({ format: 'jwk' })
@@ -24,7 +24,7 @@ export function readAccountKey(pem: string): AccountKey {
   return { privateKey, jwk: { crv, kty: kty!, x: x!, y: y! } }
 }
 
-/** A signed request, identified by the account URL or, before there is one, by the key. Null payload: POST-as-GET. */
+/** Signs a request, identified by the account URL if there is one, else by the key. A null payload is a POST-as-GET. */
 export function signRequest(
   { privateKey, jwk }: AccountKey,
   { kid, ...header }: { kid: string | null; nonce: string; url: string },
@@ -47,7 +47,7 @@ export function bindExternalAccount({ jwk }: AccountKey, url: string, { kid, key
   return { protected: protectedPart, payload: payloadPart, signature }
 }
 
-/** Sections 8.1, 8.3 and 8.4: the content for http-01; for dns-01 its digest. */
+/** Sections 8.1, 8.3 and 8.4: the content for http-01, or its digest for dns-01. */
 export function keyAuthorization({ jwk }: Pick<AccountKey, 'jwk'>, type: string, token: string): string {
   const value = `${token}.${hash('sha256', JSON.stringify(jwk), 'base64url')}`
   return type === 'dns-01' ? hash('sha256', value, 'base64url') : value

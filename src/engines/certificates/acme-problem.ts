@@ -1,6 +1,6 @@
-// Errors of ACME requests: no usable answer, or a problem document of the server.
+// Errors of ACME requests: no usable response, or a problem document.
 
-/** No answer, or not one of an ACME server. */
+/** There was no response, or an invalid one. */
 export class Unreachable extends Error {}
 
 const errorPrefix = 'urn:ietf:params:acme:error:'
@@ -12,7 +12,7 @@ export class AcmeProblem extends Error {
   /** The type without its prefix, such as `rateLimited`. */
   readonly code: string
   readonly retryAt: Date | null
-  /** Names that the subproblems are about. */
+  /** The names in the subproblems. */
   readonly hostnames: string[]
 
   constructor(document: unknown, status: number, retryAt: Date | null = null) {
@@ -31,13 +31,13 @@ export class AcmeProblem extends Error {
   }
 }
 
-/** Texts of an authority are shown to owners and logged, so they are shortened and lose control characters. */
+/** Shortens an authority's text and removes control characters, because owners see it and we log it. */
 export function plain(text: string): string {
   const clean = text.replace(/[\p{C}\s]+/gu, ' ').trim()
   return clean.length > maxDetailLength ? `${clean.slice(0, maxDetailLength)}…` : clean
 }
 
-/** Seconds or a date (RFC 9110, section 10.2.3). */
+/** Parses seconds or a date (RFC 9110, section 10.2.3). */
 export function readRetryAfter(header: string | undefined, now = Date.now()): Date | null {
   if (!header) return null
   const atMs = /^\d{1,9}$/.test(header) ? now + Number(header) * 1000 : Date.parse(header)

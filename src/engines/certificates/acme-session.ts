@@ -1,4 +1,4 @@
-// Requests to one ACME server: its directory, nonces, signatures, and answers that are checked before use.
+// Sends requests to an ACME server: directory, nonces, signatures, and validation of responses.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { type AccountKey, signRequest } from './acme-jws.ts'
@@ -17,20 +17,20 @@ export type Directory = Static<typeof Directory>
 export type AcmeSession = {
   key: AccountKey
   directory(): Promise<Directory>
-  /** Unsigned. Throws AcmeProblem on a refusal. */
+  /** Sends an unsigned request. Throws AcmeProblem if refused. */
   get(url: string): Promise<Reply>
-  /** Signed; `kid` is the account URL, null for a request by its key. Throws AcmeProblem on a refusal. */
+  /** Sends a signed request. `kid` is the account URL; null identifies it by its key. Throws AcmeProblem if refused. */
   post(url: string, kid: string | null, payload: object | null): Promise<Reply>
 }
 
 export type SessionOptions = { directoryUrl: string; key: AccountKey; transport: Transport; signal: AbortSignal }
 
-// Each badNonce error brings a fresh nonce, so a retry costs a round trip, while giving up costs the order.
+// Each badNonce error comes with a fresh nonce, so a retry costs a round trip, while giving up costs the order.
 const maxNonceRetries = 12
 
 export function createSession({ directoryUrl, key, transport, signal }: SessionOptions): AcmeSession {
   let directory: Directory | null = null
-  /** Unused nonces from earlier answers. */
+  /** Unused nonces from earlier responses. */
   const nonces: string[] = []
 
   async function send(url: string, method: 'GET' | 'HEAD' | 'POST', body: object | null = null): Promise<Reply> {
@@ -78,7 +78,7 @@ function accepted(reply: Reply): Reply {
   return reply
 }
 
-/** The data of an answer, if the answer has the form that the RFC gives it. */
+/** Returns the data if it has the form that the RFC requires. */
 export function checked<T extends TSchema>(schema: T, data: unknown): Static<T> {
   const error = Value.Errors(schema, data).First()
   if (error) throw unusable(`${error.path || 'the body'}: ${error.message}`)

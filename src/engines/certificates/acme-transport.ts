@@ -1,4 +1,4 @@
-// HTTPS requests to an ACME server, bounded in time and size. Each is sent once; callers decide about retries.
+// HTTPS requests to an ACME server, limited in time and size. Callers decide about retries.
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { rootCertificates } from 'node:tls'
@@ -12,17 +12,17 @@ export type Reply = {
 }
 
 export type Transport = {
-  /** Resolves with every answer, refusals included. */
+  /** Resolves with every response, including refusals. */
   request(url: string, method: 'GET' | 'HEAD' | 'POST', body: object | null, signal: AbortSignal): Promise<Reply>
   close(): void
 }
 
-// Authorities answer within seconds; a chain of certificates has some kilobytes.
+// Authorities respond within seconds, and a chain of certificates takes a few kilobytes.
 const defaultTimeoutMs = 30_000
 const maxBodyOctets = 256 * 1024
 
 export function createTransport(caFile: string | null, timeoutMs = defaultTimeoutMs): Transport {
-  // In addition to the default roots, because the file usually has only the root of a private authority.
+  // In addition to the default roots, because the file usually only contains the root of a private authority.
   const ca = caFile ? { ca: [...rootCertificates, readFileSync(caFile, 'utf8')] } : {}
   const agent = new Agent({ keepAlive: true, ...ca })
 
@@ -67,7 +67,7 @@ export function createTransport(caFile: string | null, timeoutMs = defaultTimeou
       const timeout = AbortSignal.timeout(timeoutMs)
       const either = AbortSignal.any([signal, timeout])
       const { text, ...reply } = await send(url, method, body, either).catch((error: Error & { code?: string }) => {
-        // An abort is not an error of the authority.
+        // An abort isn't the authority's error.
         if (signal.aborted) throw error
         const reason = timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : error.message
         throw new Unreachable(

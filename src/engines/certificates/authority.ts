@@ -1,15 +1,15 @@
-// The interface of a certificate authority, either ACME or our own for development.
+// The interface of a certificate authority: ACME, or our own for development.
 import type { AcmeOrder, Challenge, InService } from '../../services/certificates/index.ts'
 
 export type Task = {
   names: string[]
-  /** The zone we host in which the proof for a name is published; null if there is none. */
+  /** Our hosted zone for the DNS proof of a name; null if there is none. */
   zoneOf(name: string): string | null
-  /** The certificate that the new one replaces. */
+  /** The certificate to replace. */
   replaces: InService | null
   /** The stored state of the order. */
   order: AcmeOrder
-  /** Stores what is needed to resume after a restart. */
+  /** Stores what a resumed order needs. */
   begin(key: string): Promise<void>
   setUrl(url: string): Promise<void>
   publish(challenges: Challenge[]): Promise<void>
@@ -19,13 +19,13 @@ export type Task = {
 export type Authority = {
   /** Empty for the development CA. */
   directory: string
-  /** The name under which the development CA signs; null for any other. */
+  /** The issuer name of the development CA; null for others. */
   issuer: string | null
-  /** Both PEM. Throws IssueFailure if the authority is the cause. */
+  /** Returns PEM. Throws IssueFailure if the authority is the cause. */
   obtain(task: Task): Promise<{ chain: string; key: string }>
   /** How long after issuance the authority is first asked about renewal. */
   askAgainMs: number
-  /** When the authority wants its certificate renewed, and when to ask again. */
+  /** When the authority suggests renewal, and when to check that again. */
   renewalWindow(certificate: InService, signal: AbortSignal): Promise<{ at: Date; askAgainAt: Date } | null>
   close(): void
 }

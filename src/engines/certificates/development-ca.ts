@@ -1,4 +1,4 @@
-// The CA for development: one root for the whole installation, which `curl --cacert` and browsers can trust.
+// The CA for development, with one root for the whole installation that curl and browsers can trust.
 import { createPublicKey, generateKeyPairSync, hash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -11,9 +11,9 @@ import { algorithm, importKey, importPublicKey, newKey } from './keys.ts'
 
 const dayMs = 86_400_000
 const rootDays = 3650
-// As public authorities issue, so that renewal works the same in development.
+// The same as public authorities, so that renewal works the same in development.
 const leafDays = 90
-// Clocks of virtual machines may be slow.
+// The clocks of virtual machines may be slow.
 const backdateMs = 3_600_000
 
 /** Positive and at most 20 octets (RFC 5280, section 4.1.2.2). */
@@ -45,7 +45,7 @@ async function makeRoot(): Promise<Root> {
   return { certificate: certificate.toString('pem'), key }
 }
 
-/** That of a data directory from before the database had it: whoever trusts it goes on trusting. */
+/** Reads the root of an older version's data directory, so that it stays trusted. */
 async function readOwnRoot(directory: string): Promise<Root | null> {
   const file = join(directory, 'root.key')
   const bundle = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -55,11 +55,11 @@ async function readOwnRoot(directory: string): Promise<Root | null> {
   if (bundle === null) return null
   const [key = ''] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----/.exec(bundle) ?? []
   const [certificate = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.exec(bundle) ?? []
-  if (!key || !certificate) throw new Error(`${file} is broken; delete it and another root is made.`)
+  if (!key || !certificate) throw new Error(`${file} is broken; delete it to create a new root.`)
   return { certificate, key }
 }
 
-/** Only where it is not there yet: a full disk is no reason for a worker not to start. */
+/** Only writes changes, so that a full disk doesn't keep a worker from starting. */
 async function writeRoot(file: string, text: string): Promise<void> {
   if ((await readFile(file, 'utf8').catch(() => null)) === text) return
   await mkdir(dirname(file), { recursive: true })
@@ -69,7 +69,7 @@ async function writeRoot(file: string, text: string): Promise<void> {
 export type DevelopmentCaOptions = {
   db: Database
   vault: Vault
-  /** Where `root.pem` is written, for curl and browsers; an older version had the key there too. */
+  /** Where `root.pem` is written for curl and browsers. Older versions stored the key there too. */
   directory: string
 }
 
@@ -91,7 +91,7 @@ export async function createDevelopmentCa(options: DevelopmentCaOptions): Promis
       notAfter: new Date(Date.now() + leafDays * dayMs),
       signingAlgorithm: algorithm,
       publicKey,
-      // Opened when it is needed: without its SECRETS_KEY a worker still does everything else.
+      // Decrypted on demand, so that a worker without the right SECRETS_KEY can still do everything else.
       signingKey: await importKey(root.openKey()),
       extensions: [
         new x509.BasicConstraintsExtension(false, undefined, true),

@@ -1,9 +1,9 @@
-// Why a certificate was not issued, in words for its owner, and how long to wait before the next attempt.
+// Why a certificate was not issued, in words for its owner, and when to retry.
 import { AcmeProblem, Unreachable } from './acme-problem.ts'
 
 /**
  * `unreachable`: the authority is down or broken, and the order still exists. `limited`: rate-limited. `refused`: it
- * will not issue until somebody changes something. `failed`: everything else, usually a validation.
+ * won't issue until somebody changes something. `failed`: everything else, usually a failed validation.
  */
 export type FailureKind = 'unreachable' | 'limited' | 'refused' | 'failed'
 
@@ -22,9 +22,9 @@ export class IssueFailure extends Error {
 }
 
 export type RetryTable = {
-  /** Waits after the first, second, … failure in a row; the last one repeats. */
+  /** Delays after consecutive failures. The last one repeats. */
   delaysMs: readonly number[]
-  /** The least wait after a refusal. */
+  /** The minimum delay after a refusal. */
   refusedMs: number
 }
 
@@ -33,14 +33,14 @@ const hourMs = 60 * minuteMs
 
 export const retryTable: RetryTable = {
   delaysMs: [
-    // A new record, or an edge that just started: visible to the authority a moment later.
+    // A new record or edge that the authority sees a moment later.
     minuteMs,
     5 * minuteMs,
-    // A resolver that caches the old answer. Four attempts in the first hour stay below the five failed validations
-    // per host and hour that public authorities allow.
+    // A resolver that caches the old answer. Public authorities allow five failed validations per host and hour, so this
+    // makes four attempts in the first hour.
     15 * minuteMs,
     hourMs,
-    // An outage of the authority, or an owner who has not pointed the name here yet.
+    // An outage of the authority, or a name that doesn't point here yet.
     3 * hourMs,
     6 * hourMs,
     12 * hourMs,
@@ -50,13 +50,13 @@ export const retryTable: RetryTable = {
   refusedMs: 6 * hourMs,
 }
 
-// After an outage, ten thousand domains must not retry at the same time.
+// After an outage, thousands of domains must not retry at the same time.
 const jitter = 0.1
 
-// The longest limits of public authorities are for a week; what says more would leave a certificate to expire.
+// Public authorities have limits of up to a week. Waiting longer would let certificates expire.
 const maxWaitMs = 8 * 24 * hourMs
 
-/** When to retry after this many failures in a row, or at the authority's Retry-After if that is later. */
+/** When to retry after this many consecutive failures. A later Retry-After of the authority takes precedence. */
 export function nextAttemptAt(table: RetryTable, failure: IssueFailure, failures: number, now = new Date()): Date {
   const listedMs = table.delaysMs[Math.min(failures, table.delaysMs.length) - 1] ?? 0
   const minMs = failure.kind === 'refused' ? Math.max(listedMs, table.refusedMs) : listedMs
@@ -81,7 +81,7 @@ function kindOf(problem: AcmeProblem): FailureKind {
   return 'failed'
 }
 
-/** Converts an error of the authority to an IssueFailure; other errors are returned unchanged. */
+/** Converts an authority's error to an IssueFailure, and returns other errors unchanged. */
 export function failureOf(error: unknown, hostname: string | null = null): unknown {
   if (error instanceof Unreachable) return new IssueFailure('unreachable', error.message)
   if (!(error instanceof AcmeProblem)) return error

@@ -1,2 +1,2 @@
-// The entry of the engine that gets and renews certificates.
+// The public interface of the certificate engine.
 export { createIssuer } from './issuer.ts'

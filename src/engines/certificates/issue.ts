@@ -1,4 +1,4 @@
-// The issue job: check, lock, check again, then get one certificate, and record how it ended.
+// The issue job: checks, locks, checks again, obtains a certificate, and records the outcome.
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import { enqueue } from '../../jobs/queue.ts'
@@ -49,11 +49,11 @@ type Attempt = {
   signal: AbortSignal
 }
 
-// Orders mostly wait for the authority.
+// Orders mostly wait for the authority, so several run at once.
 const concurrency = 8
-// For internal errors, such as an unavailable database; failures of the authority have their own table.
+// For internal errors, such as an unavailable database. The authority's failures have their own table.
 const retryDelaysMs = [5_000, 30_000, 120_000, 600_000] as const
-// Another worker has the order; by then it has ended or its lease is over.
+// If another worker holds the order, it has finished or lost its lease by then.
 const busyMs = leaseMs + 1_000
 
 const isWaiting = (holder: Holder, now: Date) =>
@@ -62,7 +62,7 @@ const isWaiting = (holder: Holder, now: Date) =>
 export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
   const { config, db, vault, log, authority, retry, metrics } = options
 
-  /** A certificate of the development CA is replaced as soon as another authority is configured. */
+  /** A certificate of the development CA is replaced once another authority is configured. */
   function isOutdated({ certificate }: Holder): boolean {
     return certificate !== null && certificate.directory === '' && certificate.issuer !== authority.issuer
   }
@@ -72,7 +72,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
   const runAgain = ({ job }: ManagedCertificate, at: Date) =>
     enqueue(db, { kind: 'issue', key: job.key, payload: job.payload, runAt: at })
 
-  /** When to issue: `now`, not before a time, or not at all. */
+  /** When to issue: now, at a later check, or never. */
   async function decide(
     managed: ManagedCertificate,
     scope: OrderScope,
@@ -95,7 +95,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     return renewAt <= now ? 'now' : earliest(renewAt, window.askAgainAt)
   }
 
-  /** The holders of one order: the job's own, and its companion unless that waits after its own failure. */
+  /** The holders for one order: the job's own, and its companions unless they wait after a failure of their own. */
   function holdersOf({ holders: [own, ...others] }: OrderScope, dropped: Set<string>): Holder[] {
     const now = new Date()
     const isFree = (holder: Holder) => !isWaiting(holder, now) && !holder.names.some((name) => dropped.has(name))
@@ -105,7 +105,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
   async function attempt({ managed, scope, order, lease, names, signal }: Attempt): Promise<void> {
     const platformZone = scope.accountId === null ? scope.holders[0].zone : null
     const zones = new Map(scope.holders.flatMap((holder) => holder.names.map((name) => [name, holder.zone] as const)))
-    // Extra names are in the zone of the domain above them.
+    // Extra names belong to the zone of the domain above them.
     const extraZone = scope.holders.find(({ zone }) => zone !== null)?.zone ?? null
     const { chain, key } = await authority.obtain({
       names,
@@ -131,7 +131,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     log.info({ names, issuer: facts.issuer, notAfter: facts.notAfter }, 'a certificate was issued')
   }
 
-  /** Runs with the lease held. If one name fails, the others get a certificate by another order. */
+  /** Runs under the lease. If one name fails, the others get a certificate with another order. */
   async function issueUnder(
     managed: ManagedCertificate,
     first: AcmeOrder,
@@ -147,7 +147,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
       const [own] = scope.holders
       const extra = scope.extraNames.filter((name) => !dropped.has(name))
       const names = [...holders.flatMap((holder) => holder.names), ...extra]
-      // Shortest first: the host itself before its www.
+      // Shortest first: the host before its www.
       names.sort((one, other) => one.length - other.length)
       const due = holders.filter((holder) => needs(holder, new Date()))
       await managed.begin(due)
@@ -211,7 +211,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
       const scope = await managed.find()
       if (!scope) return
       log.error({ err: error, subject: scope.subject }, 'the issue job was given up')
-      const failure = new IssueFailure('failed', 'Something broke on our side; it will be tried again.')
+      const failure = new IssueFailure('failed', 'Something broke on our side. We will retry automatically.')
       await managed.fail([scope.holders[0]], null, {
         message: failure.message,
         nextAttemptAt: (failures) => nextAttemptAt(retry, failure, failures),

@@ -1,4 +1,4 @@
-// Gets and renews certificates: the issue job, and an hourly sweep that queues missing ones.
+// Obtains and renews certificates: the issue job, and hourly upkeep that queues missing ones.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
@@ -30,17 +30,17 @@ export type IssuerOptions = {
   vault: Vault
   notifications: Notifications
   log: Logger
-  /** Default: a registry of its own. */
+  /** Default: its own registry. */
   registry?: Registry
-  /** Default: the engine's own table. */
+  /** Default: the engine's table. */
   retry?: RetryTable
-  /** The servers that must show a challenge before the authority validates it; default: from the configuration. */
+  /** The servers that should show a challenge before the authority validates it. Default: from the configuration. */
   places?: Places
 }
 
 export type Issuer = {
   issue: Handler<'issue'>
-  /** Queues what is missing, now and every hour. */
+  /** Runs the upkeep now and every hour. */
   start(): Promise<void>
   close(): Promise<void>
 }
@@ -82,7 +82,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
       clearInterval(timer)
       timer = setInterval(() => upkeep().catch((err) => log.warn({ err }, 'upkeep of certificates')), upkeepMs)
       timer.unref()
-      // A single-label domain allows no wildcard: the certificate lists every host, so each new host needs a new one.
+      // A single-label domain allows no wildcard, so the certificate lists every host and each new host needs a new one.
       if (!config.acme && refusesWildcard(config.edge.domain)) {
         const { key, payload } = platformJob('deployments')
         off()

@@ -1,9 +1,9 @@
-// Keys of certificates, ECDSA on P-256 and a new one for each; signing requests; and the check of an issued chain.
+// Certificate keys (ECDSA on P-256, one per certificate), signing requests, and checks of issued chains.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, webcrypto, X509Certificate } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 import { IssueFailure } from './failures.ts'
 
-/** PEM, PKCS #8. */
+/** Returns PKCS #8 in PEM. */
 export function newKey(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
@@ -11,7 +11,7 @@ export function newKey(): string {
 
 export const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
-/** `pem` is a private key, in both. */
+/** `pem` is a private key. */
 export function importKey(pem: string): Promise<webcrypto.CryptoKey> {
   const der = createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' })
   return webcrypto.subtle.importKey('pkcs8', der, algorithm, false, ['sign'])
@@ -22,10 +22,10 @@ export function importPublicKey(pem: string): Promise<webcrypto.CryptoKey> {
   return webcrypto.subtle.importKey('spki', der, algorithm, true, ['verify'])
 }
 
-/** A certificate signing request in DER, for the names and the private key (PEM). */
+/** Returns a signing request in DER. `key` is a private key in PEM. */
 export async function newSigningRequest(names: string[], key: string): Promise<Buffer> {
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
-    // Without a common name, which is limited to 64 characters and ignored if there are alternative names.
+    // A common name is limited to 64 characters and ignored if there are alternative names.
     name: '',
     keys: { privateKey: await importKey(key), publicKey: await importPublicKey(key) },
     signingAlgorithm: algorithm,
@@ -56,11 +56,11 @@ export function readChain(chain: string, key: string, ordered: string[]): ChainF
   const notBefore = new Date(leaf.validFrom)
   const notAfter = new Date(leaf.validTo)
   if (notAfter.getTime() <= Date.now()) {
-    throw new IssueFailure('failed', 'The certificate authority issued a certificate that is over already.')
+    throw new IssueFailure('failed', 'The certificate authority issued a certificate that has already expired.')
   }
-  // In the usual order, the common name first.
+  // In the usual order, starting with the common name.
   const issuer = leaf.issuer.split('\n').reverse().join(',')
-  // The ordered names come first, in their order: notifications of platform certificates use the first one.
+  // Starts with the ordered names in their order, because notifications of platform certificates use the first one.
   const sorted = [...ordered, ...names.filter((name) => !ordered.includes(name))]
   return { names: sorted, issuer, serial: leaf.serialNumber.toLowerCase(), notBefore, notAfter }
 }

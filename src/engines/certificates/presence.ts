@@ -1,4 +1,4 @@
-// Waits until challenges are visible, because a validation that comes too early counts as a failure.
+// Waits until challenges are visible, because a premature validation counts as a failure.
 import { Resolver } from 'node:dns/promises'
 import { request } from 'node:http'
 import { isIPv6 } from 'node:net'
@@ -7,12 +7,12 @@ import type { Config } from '../../config.ts'
 import { type ListenAddress, listenAddress, reachableAddress } from '../../dns/listen-address.ts'
 import type { Challenge } from '../../services/certificates/index.ts'
 
-/** The servers to query: `address:port` of every nameserver and of every edge. */
+/** The `address:port` of every nameserver and edge. */
 export type Places = { nameservers: string[]; edges: string[] }
 
 // Secondaries transfer a changed zone within moments of a NOTIFY.
 const dnsBoundMs = 10_000
-// Edges learn of a challenge by notification; one that is unreachable from here must not delay the order for long.
+// Edges learn of challenges by notification. One that is unreachable from here must not delay the order for long.
 const httpBoundMs = 3_000
 const askTimeoutMs = 1_000
 
@@ -69,7 +69,7 @@ async function until(check: () => Promise<boolean>, boundMs: number, signal: Abo
   }
 }
 
-/** The servers that did not show a challenge in time. They may be unreachable only from here, so the order goes on. */
+/** Returns the servers that didn't show a challenge in time. They may only be unreachable from here, so orders continue. */
 export async function awaitPresence(places: Places, challenges: Challenge[], signal: AbortSignal): Promise<string[]> {
   const checks = challenges.flatMap((challenge) =>
     challenge.type === 'dns-01'

@@ -1,4 +1,4 @@
-// One GET to production through an edge: no redirect, nothing kept of the answer but its status.
+// Sends a GET to production through an edge. Follows no redirects and only uses the status of the response.
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -6,11 +6,11 @@ import type { ListenAddress } from '../../dns/listen-address.ts'
 import type { EdgePlaces } from './places.ts'
 
 const connectTimeoutMs = 5_000
-// Whoever streams more has done its work, or never ends.
+// A server that streams more has done its work, or never ends.
 const maxBytes = 10 * 1024 * 1024
 
-/** No edge could be reached, or it ended the connection; the message is for the owner. */
-export class ExchangeFailure extends Error {}
+/** No edge was reachable, or it ended the connection. The message is for the owner. */
+export class NoAnswer extends Error {}
 
 export type ProductionCall = { path: string; headers: Record<string, string> & { host: string } }
 
@@ -34,7 +34,7 @@ function open({ host, port }: ListenAddress, ca: string[] | null, servername: st
   })
 }
 
-/** A connection to the first edge that takes one: nothing was sent before, so another one may be tried. */
+/** Connects to the first reachable edge. Nothing has been sent yet, so trying several is safe. */
 async function reach({ addresses, ca }: EdgePlaces, host: string, signal: AbortSignal): Promise<Socket> {
   const servername = host.replace(/:\d+$/, '')
   let why = 'none is configured'
@@ -49,7 +49,7 @@ async function reach({ addresses, ca }: EdgePlaces, host: string, signal: AbortS
   throw new ExchangeFailure(`No edge could be reached: ${why}.`)
 }
 
-/** `ended`: whether the answer came to its end before the signal. */
+/** `ended` is whether the response was complete before the abort. */
 export async function callProduction(
   places: EdgePlaces,
   { path, headers }: ProductionCall,

@@ -1,4 +1,4 @@
-// The cron job: calls what is due of production, once, and notes what came of it.
+// The cron job: calls production once and records the result.
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import type { Handler } from '../../jobs/worker.ts'
@@ -12,12 +12,12 @@ import { type EdgePlaces, placesOf } from './places.ts'
 export type CronDeps = { db: Database; config: Config; urls: Urls; vault: Vault; log: Logger }
 
 const defaultTimeoutMs = 60_000
-// Of one worker; of each account two at once, as for every kind of job.
+// Per worker. Each account gets two at once, as for every kind of job.
 const concurrency = 20
-// What failed here is the database: the run has not begun, or has and is not begun again.
+// Only database errors are retried. A run that has begun isn't repeated.
 const retryDelaysMs = [1_000, 10_000, 60_000] as const
 
-/** What a header may have: a line that is no line of its own. */
+/** Characters that are safe in a header value. */
 const headerText = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
 
 type Call = { places: EdgePlaces; urls: Urls; timeoutMs: number; signal: AbortSignal }
@@ -31,7 +31,7 @@ async function call(run: BegunRun, { places, urls, timeoutMs, signal }: Call): P
     durationMs: Math.round(performance.now() - startMs),
   })
   if (secret !== null && !headerText.test(secret)) {
-    return settle(failed('CRON_SECRET has characters that no header may have.'))
+    return settle(failed('CRON_SECRET contains characters that are not allowed in a header.'))
   }
   const headers = {
     host: new URL(urls.deployment(label)).host,
@@ -48,7 +48,7 @@ async function call(run: BegunRun, { places, urls, timeoutMs, signal }: Call): P
     if (status < 200 || status >= 400) return settle(failed(`Production answered with ${status}.`, status))
     return settle({ outcome: 'ok', status, error: null })
   } catch (error) {
-    if (signal.aborted) return settle(failed('The worker stopped before the answer came.'))
+    if (signal.aborted) return settle(failed('The worker stopped before the response arrived.'))
     if (deadline.aborted) return settle(failed(`There was no answer within ${timeoutMs / 1000} s.`))
     if (!(error instanceof ExchangeFailure)) throw error
     return settle(failed(error.message))
@@ -70,7 +70,7 @@ export function createCronHandler(
       await endRun(db, begun, result)
       if (result.outcome === 'failed') log.info({ cronId, runId: begun.id, error: result.error }, 'a cron failed')
     },
-    // The housekeeping queues it again.
+    // Housekeeping queues it again.
     async giveUp() {},
   }
 }

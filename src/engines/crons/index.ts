@@ -1,2 +1,2 @@
-// The entry of the engine that calls crons.
+// The public interface of the engine that calls crons.
 export { createCronHandler } from './handler.ts'

@@ -1,4 +1,4 @@
-// Where the worker reaches an edge: on its own machine first, then at the addresses that visitors use.
+// Where a worker can reach an edge: first on its own machine, then at the public addresses.
 import { readFileSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
 import type { Config } from '../../config.ts'
@@ -8,13 +8,13 @@ import { findRootCertificate } from '../../services/certificates/index.ts'
 
 export type EdgePlaces = {
   addresses: ListenAddress[]
-  /** Whom certificates must be of; null: plain HTTP, where visitors use it too. */
+  /** Trusted root certificates; null for plain HTTP in development. */
   ca: string[] | null
 }
 
 type PlaceConfig = Pick<Config, 'production' | 'host' | 'edge' | 'acme'>
 
-/** In production HTTPS alone: the secret of a cron goes along. */
+/** In production, only HTTPS, because requests contain the cron's secret. */
 export function placesOf({ production, host, edge, acme }: PlaceConfig): (db: Database) => Promise<EdgePlaces> {
   const ports = production ? [edge.httpsPort, 443] : [edge.httpPort]
   const hosts = [...new Set([host, ...edge.addresses])]

@@ -1,4 +1,4 @@
-// Delivers events to webhooks: leases webhooks with pending events, claims due deliveries, sends, and records.
+// Delivers events to webhooks: leases webhooks with pending events, claims due deliveries, sends and records them.
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -39,26 +39,26 @@ export type DeliveryDeps = {
 
 export type DeliveryOptions = { leaseMs?: number; pollMs?: number; timeoutMs?: number; ca?: string }
 
-/** Whether something was claimed, all that a webhook has room for, or cannot be claimed yet. */
+/** Whether a round claimed deliveries, filled a webhook's window, or met events that can't be claimed yet. */
 type Round = { claimed: boolean; full: boolean; unsettled: boolean }
 
 export type Deliveries = Pausable & { stop(): Promise<void> }
 
-// A worker that dies is noticed at the first look after its lease has ended: within 7 s.
+// A dead worker is noticed at the first poll after its lease has expired: within 7 s.
 const defaultLeaseMs = 6_000
-// Finds due retries and the webhooks of dead workers; new events come by notification.
+// Finds due retries and the webhooks of dead workers. New events arrive by notification.
 const defaultPollMs = 1_000
 // Finds events whose notification was lost.
 const searchMs = 30_000
-// Events within this time are claimed together: a statement for eighty costs little more than one for one.
+// Events within this time are claimed together, because claiming eighty costs little more than claiming one.
 const gatherMs = 80
-// The same while a receiver keeps up with all that its window holds: what is answered meanwhile makes room.
+// Shorter while a receiver keeps up with a full window, because responses make room quickly.
 const fullMs = 10
-// The same after a round without a claim: most events are of accounts without a webhook.
+// Longer after a round without a claim, because most events belong to accounts without a webhook.
 const vainMs = 100
 const unsettledMs = 15
 const failedRoundMs = 1_000
-// A webhook that had nothing to send for this long may go to another worker.
+// A webhook that has been idle for this long may go to another worker.
 const idleMs = 5_000
 const stopGraceMs = 3_000
 
@@ -90,7 +90,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
   })
   const due = { poll: 0, search: 0, renewal: 0 }
   let woken = Promise.withResolvers<void>()
-  /** A webhook had to wait because too many requests are in flight. */
+  /** Whether a webhook has to wait because too many requests are in flight. */
   let crowded = false
   let paused = false
 
@@ -114,12 +114,12 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       let pauseMs = failedRoundMs
       try {
         const { claimed, full, unsettled } = await round()
-        // A single event is sent at once; the pause comes after it and gathers the following ones.
+        // A single event is sent immediately. The pause afterwards gathers the following ones.
         pauseMs = full ? fullMs : unsettled ? unsettledMs : claimed ? gatherMs : vainMs
         if (unsettled) wake()
       } catch (err) {
-        log.warn({ err }, 'webhooks could not be looked at')
-        // Search again for everything that was notified before.
+        log.warn({ err }, 'webhooks could not be checked')
+        // Search again, because the notifications are lost.
         due.search = 0
       }
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
@@ -158,7 +158,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     return outcome
   }
 
-  /** Webhooks go to other workers as soon as their attempts under way are recorded. */
+  /** Releases webhooks to other workers once their attempts in progress are recorded. */
   async function giveAway(now: number): Promise<Round> {
     Object.assign(due, { poll: now + pollMs, search: now + searchMs })
     await release(({ busy }) => busy === 0)
@@ -195,7 +195,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       if (sent && !succeeded(sent)) note({ 'error.type': sent.status === null ? 'unanswered' : 'refused' })
       return sent
     })
-    // An aborted attempt stays as begun: the next holder of the webhook finds it and repeats it.
+    // An aborted attempt stays open: the next holder of the webhook finds and repeats it.
     if (outcome) {
       metrics.attempted(outcome)
       noteOutcome(webhook, succeeded(outcome), outcome.durationMs)
@@ -213,15 +213,15 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     if (delivery.attempt === 1) metrics.firstAttempt((now.getTime() - delivery.createdAt.getTime()) / 1000)
     try {
       const message = writeMessage(delivery, sign, now)
-      return message ? await sender.send(delivery.url, message) : failed('the event is not there any more')
+      return message ? await sender.send(delivery.url, message) : failed('the event no longer exists')
     } catch (err) {
       log.error({ err, deliveryId: delivery.id }, 'a webhook could not be called')
-      return failed('the request could not be made')
+      return failed('the request could not be sent')
     }
   }
 
   async function release(isFree: (webhook: HeldWebhook) => boolean): Promise<void> {
-    // Outcomes are recorded before another worker may take the webhook.
+    // Outcomes must be recorded before another worker may lease the webhook.
     const free = [...held.values()].filter((webhook) => isFree(webhook) && !recorder.isWaiting(webhook.webhookId))
     if (free.length === 0) return
     const ids = free.map(({ webhookId }) => webhookId)
@@ -247,14 +247,16 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       await recorder.close(stopGraceMs)
       if (held.size > 0) {
         const released = releaseLeases(db, worker, [...held.keys()])
-        await released.catch((err) => log.warn({ err }, 'webhooks go to another worker when the lease ends'))
+        await released.catch((err) =>
+          log.warn({ err }, 'webhooks could not be released; another worker gets them when the lease expires'),
+        )
       }
       sender.close()
     },
   }
 }
 
-/** Without the address: its path and its query may hold a token of the receiver. */
+/** Leaves out the URL, whose path and query may contain the receiver's token. */
 function spanOf({ id, webhookId, attempt, eventId }: Claimed): SpanOptions {
   const attributes = {
     'berth.delivery.id': id,

@@ -1,30 +1,30 @@
-// The webhooks that this process has a lease on, and how much may be sent to each of them now.
+// The webhooks leased by this process, and how many requests each may get at once.
 import type { Claimed, LeasedWebhook, Share } from '../../services/webhooks/index.ts'
 
 export type HeldWebhook = LeasedWebhook & {
-  /** Attempts in flight, and how many may be. */
+  /** Attempts in flight, and their limit. */
   busy: number
   window: number
-  /** There may be something to claim. */
+  /** Whether there may be something to claim. */
   wanted: boolean
-  /** The last claim used all free places, so there is probably more. */
+  /** Whether the last claim was full, so there is probably more. */
   more: boolean
-  /** An attempt failed; nothing more is sent until the failure is recorded. */
+  /** Set after a failed attempt, to send nothing until the failure is recorded. */
   failed: boolean
   usedMs: number
 }
 
-/** By id, in the order of their turns. */
+/** By id, in the order of turns. */
 export type HeldWebhooks = Map<string, HeldWebhook>
 
-// A receiver starts with a window of a few requests. Each quick answer widens it, so that one that keeps up is sent more
-// than a thousand events a second; a slow one or a failure narrows it again.
+// A receiver starts with a window of a few requests. Each quick response widens it, so that a receiver that keeps up
+// gets more than a thousand events a second. A slow response or a failure narrows it again.
 const firstWindow = 8
 export const widestWindow = 64
 const quickMs = 250
 const slowMs = 1_000
-// Open requests per process. When half of them are in use, each webhook gets one: hanging receivers then time out
-// before they use up the rest. No account alone can bring it there.
+// Open requests per process. When half of them are in use, each webhook only gets one, so that hanging receivers time
+// out before they use up the rest. No single account can reach that point.
 const inFlightLimit = 1_024
 const inFlightPerAccount = inFlightLimit / 4
 
@@ -42,7 +42,7 @@ export function adopt(held: HeldWebhooks, taken: LeasedWebhook[]): void {
   }
 }
 
-/** How much may be claimed for each; `crowded` if some had to wait because too many requests are in flight. */
+/** How much to claim for each webhook. `crowded`: some have to wait because too many requests are in flight. */
 export function shareOut(held: HeldWebhooks, inFlight: number): { shares: Share[]; crowded: boolean } {
   const isCrowded = inFlight > inFlightLimit / 2
   const used = new Map<string, number>()
@@ -65,14 +65,14 @@ export function shareOut(held: HeldWebhooks, inFlight: number): { shares: Share[
   return { shares, crowded }
 }
 
-/** Fits the window to how an attempt went. */
+/** Adjusts the window to the outcome of an attempt. */
 export function noteOutcome(webhook: HeldWebhook, isSuccess: boolean, durationMs: number): void {
   if (!isSuccess) Object.assign(webhook, { failed: true, window: firstWindow })
   else if (durationMs < quickMs) webhook.window = Math.min(webhook.window + 1, widestWindow)
   else if (durationMs > slowMs) webhook.window = Math.max(Math.floor(webhook.window / 2), firstWindow)
 }
 
-/** Returns whether a webhook got all it has room for, so that there is probably more for it. */
+/** Returns whether a webhook's claim was full, so there is probably more for it. */
 export function noteClaim(held: HeldWebhooks, shares: Share[], claimed: Claimed[]): boolean {
   const counts = new Map<string, number>()
   for (const { webhookId } of claimed) counts.set(webhookId, (counts.get(webhookId) ?? 0) + 1)
@@ -82,7 +82,7 @@ export function noteClaim(held: HeldWebhooks, shares: Share[], claimed: Claimed[
     webhook.wanted = false
     webhook.more = count === free
     if (count === 0) continue
-    // Moved to the end of the map, so that all get their turn when few places are free.
+    // Moved to the end of the map, so that all webhooks get their turn.
     held.delete(webhookId)
     held.set(webhookId, webhook)
   }

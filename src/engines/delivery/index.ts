@@ -1,2 +1,2 @@
-// Entry point of the engine that sends events to webhooks.
+// The public interface of the engine that sends events to webhooks.
 export { startDeliveries } from './deliveries.ts'

@@ -1,4 +1,4 @@
-// The request for an event: its body as the API shows the event, signed according to Standard Webhooks.
+// Builds the request for an event: the event as in the API, signed according to Standard Webhooks.
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
@@ -10,12 +10,12 @@ const secretPrefix = 'whsec_'
 
 export type Signer = (delivery: Pick<Claimed, 'webhookId' | 'secrets'>, text: string) => string
 
-/** Decrypts each secret once, and signs with all given ones: two during a rotation. */
+/** Decrypts each secret once, and signs with all of them: two during a rotation. */
 export function createSigner(vault: Vault): Signer {
-  // As key objects, because Node takes 25 µs per signature to make one from bytes.
+  // Key objects, because Node takes 25 µs per signature to create one from bytes.
   const keys = new LRUCache<string, KeyObject>({ max: 10_000 })
   function keyOf(webhookId: string, sealed: string): KeyObject {
-    // By webhook too: a secret that was copied from another one must not be found.
+    // Includes the webhook, so that a secret copied from another one isn't found.
     const name = `${webhookId} ${sealed}`
     const known = keys.get(name)
     if (known) return known
@@ -33,7 +33,7 @@ export function createSigner(vault: Vault): Signer {
 export function writeMessage(delivery: Claimed, sign: Signer, now: Date): Message | null {
   const { event, eventId } = delivery
   if (!event) return null
-  // Built as text: the data comes as JSON text from the database and need not be parsed.
+  // Built as text, because the database returns the data as JSON text.
   const { type, actor, subject } = event
   const head = JSON.stringify({ id: eventId, type, createdAt: event.createdAt.toISOString(), actor, subject })
   const body = `${head.slice(0, -1)},"data":${event.data}}`
@@ -47,7 +47,7 @@ export function writeMessage(delivery: Claimed, sign: Signer, now: Date): Messag
       'webhook-id': eventId,
       'webhook-timestamp': timestamp,
       'webhook-signature': sign(delivery, `${eventId}.${timestamp}.${body}`),
-      // Not part of the standard: identifies the delivery in our log.
+      // Not part of the standard. Identifies the delivery in our log.
       'berth-delivery': delivery.id,
     },
   }

@@ -5,7 +5,7 @@ import { type Outcome, succeeded } from '../../services/webhooks/index.ts'
 
 export type DeliveryMetrics = {
   attempted(outcome: Outcome): void
-  /** Seconds from the event to the beginning of the first attempt. */
+  /** Seconds from the event to the start of the first attempt. */
   firstAttempt(seconds: number): void
 }
 
@@ -25,8 +25,8 @@ export function createDeliveryMetrics(
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 600],
     registers: [registry],
   })
-  // Counted anew for each scrape: the count is bounded already.
-  const waiting = cachedFigure(facts.waiting, { ttlMs: 0 })
+  // Not cached, because the count is limited.
+  const waiting = keptFigure(facts.waiting, { keptMs: 0 })
   new Gauge({
     name: 'berth_webhook_in_flight',
     help: 'Attempts under way in this process.',

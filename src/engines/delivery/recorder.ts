@@ -1,4 +1,4 @@
-// Records the outcomes of attempts in batches: those that end during a write form the next batch.
+// Records the outcomes of attempts in batches. Those that end during a write form the next batch.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Database } from '../../platform/database/database.ts'
@@ -12,11 +12,11 @@ import {
 } from '../../services/webhooks/index.ts'
 
 export type Recorder = {
-  /** `failures` is how many the webhook had in a row when the attempt began. */
+  /** `failures` is the webhook's number of consecutive failures when the attempt started. */
   add(result: Result, failures: number): void
-  /** Whether an outcome of this webhook is not written yet. */
+  /** Whether an outcome of this webhook hasn't been written yet. */
   isWaiting(webhookId: string): boolean
-  /** Waits until everything is written, or until the time is over. */
+  /** Waits until everything is written, or until the timeout. */
   close(withinMs: number): Promise<void>
 }
 
@@ -24,14 +24,14 @@ const batchSize = 200
 const gatherMs = 25
 const retryMs = 500
 
-/** `onCounted` gets the webhooks whose failures were recorded, or whose receiver succeeded again. */
+/** `onCounted` gets the webhooks whose failures or recoveries were recorded. */
 export function createRecorder(db: Database, log: Logger, onCounted: (webhookIds: string[]) => void): Recorder {
   const waiting: { result: Result; failures: number }[] = []
   let writing: Promise<void> | null = null
   let givenUp = false
 
   async function write(): Promise<void> {
-    // Gathers outcomes of a short time into one batch.
+    // Gathers outcomes into one batch.
     await sleep(gatherMs)
     while (waiting.length > 0 && !givenUp) {
       const batch = waiting.slice(0, batchSize)
@@ -39,7 +39,7 @@ export function createRecorder(db: Database, log: Logger, onCounted: (webhookIds
         await writeBatch(batch)
         waiting.splice(0, batch.length)
       } catch (err) {
-        // Retried unchanged: the write is idempotent per attempt.
+        // Retried unchanged, because the write is idempotent per attempt.
         log.warn({ err, results: batch.length }, 'the outcome of deliveries could not be recorded yet')
         await sleep(retryMs)
       }
@@ -51,7 +51,7 @@ export function createRecorder(db: Database, log: Logger, onCounted: (webhookIds
       db,
       batch.map(({ result }) => result),
     )
-    // A success after a success changes nothing on the webhook.
+    // A success after a success doesn't change the webhook.
     const notable = new Set(
       batch.filter(({ result, failures }) => failures > 0 || !succeeded(result)).map(({ result }) => result.webhookId),
     )

@@ -1,4 +1,4 @@
-// One attempt over HTTP: only to allowed addresses, bounded in time and size, always with an outcome.
+// Makes one attempt over HTTP: only to allowed addresses, limited in time and size, always with an outcome.
 import http from 'node:http'
 import https from 'node:https'
 import { StringDecoder } from 'node:string_decoder'
@@ -10,27 +10,27 @@ import { widestWindow } from './held-webhooks.ts'
 import type { Message } from './message.ts'
 
 export type SenderOptions = Reach & {
-  /** Certificates of authorities to trust instead of the public ones. */
+  /** Root certificates to trust instead of the public ones. */
   ca?: string
   timeoutMs?: number
 }
 
 export type Sender = {
-  /** Null if `close` aborted it: then it is unknown whether the event arrived. */
+  /** Null if `close` aborted it, so that it is unknown whether the event arrived. */
   send(url: string, message: Message): Promise<Outcome | null>
   /** Aborts attempts in flight. */
   close(): void
 }
 
-// As documented for users; from the DNS lookup to the last byte of the answer.
+// As documented for users: from the DNS lookup to the last byte of the response.
 const attemptTimeoutMs = 15_000
 const maxAnswerBytes = 64 * 1024
 const keptAnswerBytes = 4 * 1024
 const idleSocketMs = 20_000
-// As many as one webhook uses at a time; a host of many webhooks may open more, so that none waits for another.
+// As many as one webhook uses at a time. A host with many webhooks may open more, so that none waits for another.
 const idleSocketsPerHost = widestWindow
 
-/** An error whose message may be shown to the owner of the webhook. */
+/** An error whose message may be shown to the webhook's owner. */
 class Refusal extends Error {}
 class CutOff extends Error {}
 
@@ -79,7 +79,7 @@ export function createSender(options: SenderOptions): Sender {
       }
       const fail = (error: NodeJS.ErrnoException) => {
         if (error instanceof CutOff) return done(null)
-        // The receiver had closed the kept-alive connection and has not seen the event, so it is sent on a new one.
+        // The receiver closed the idle connection before it saw the event, so it is sent on a new one.
         const isStale = request.reusedSocket && answer.status === null && staleCodes.has(error.code ?? '')
         if (isStale) begin(true)
         else finish(describe(error))
@@ -89,7 +89,7 @@ export function createSender(options: SenderOptions): Sender {
         limitEarlyResponses(one)
         one.on('socket', (socket) => {
           if (!socket.connecting) return
-          // Checked again on the connected socket, however its address was found.
+          // Checked again on the connected socket, regardless of how its address was resolved.
           socket.once('connect', () => {
             if (!mayReach(socket.remoteAddress ?? '')) one.destroy(new Refusal(privateText))
           })
@@ -99,13 +99,13 @@ export function createSender(options: SenderOptions): Sender {
           response.on('data', (chunk: Buffer) => {
             if (answer.size < keptAnswerBytes) answer.kept.push(chunk.subarray(0, keptAnswerBytes - answer.size))
             answer.size += chunk.length
-            // Only the status matters, so a longer answer is refused.
+            // Only the status matters, so longer responses are refused.
             if (answer.size > maxAnswerBytes) response.destroy(new Refusal('the answer was longer than 64 KB'))
           })
           response.on('end', () => finish(null))
           response.on('error', fail)
         })
-        // A 101 ends the attempt, with a status that is not a success.
+        // A 101 ends the attempt with a status that isn't a success.
         one.on('upgrade', (response, socket) => {
           answer.status = response.statusCode ?? null
           socket.destroy()
@@ -135,7 +135,7 @@ export function createSender(options: SenderOptions): Sender {
 type Answer = { status: number | null; size: number; kept: Buffer[] }
 
 function textOf(chunks: Buffer[]): string {
-  // The decoder drops a character that was cut in two; PostgreSQL cannot store NUL.
+  // The decoder drops a character that was cut in two. PostgreSQL can't store NUL.
   return new StringDecoder('utf8').write(Buffer.concat(chunks)).replaceAll('\0', '\uFFFD')
 }
 
@@ -162,7 +162,7 @@ const sentences: Record<string, string> = {
 function describe(error: NodeJS.ErrnoException): string {
   if (error instanceof Refusal) return error.message
   if (error instanceof AddressRefused) return privateText
-  // One error per tried address; the first one suffices.
+  // There is one error per address. The first one suffices.
   const first = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error
   const known = sentences[first.code ?? '']
   if (known) return known

@@ -1,5 +1,5 @@
-// Finds what the present nameservers of a domain have: by a transfer where they allow it, else by many questions.
-// Bounded in questions and time, and by slots of each account; never toward private addresses in production.
+// Discovers the records on a domain's current nameservers: by a zone transfer if allowed, else by many queries.
+// Limited in queries and time, and per account. In production, never queries private addresses.
 import type { Config } from '../../config.ts'
 import { splitFields } from '../../dns/fields.ts'
 import { nameWithinZone } from '../../dns/names.ts'
@@ -21,20 +21,20 @@ export type DiscoveryOptions = {
   config: Pick<Config, 'dnsResolvers' | 'nameservers' | 'production'>
   /** The endpoint for the server at an address. For tests only. */
   reach?: (address: string) => Server
-  /** Default: as in production, none at private addresses. For tests only. */
+  /** Default: only outside production. For tests only. */
   allowPrivate?: boolean
 }
 
 const maxMs = 15_000
 const transfer = { timeoutMs: 5_000, ...highest }
-// Of all accounts together in this process; an account has one.
+// For all accounts in this process. Each account gets one.
 const maxAtOnce = 10
-// Whoever names a nameserver must not have it asked without end.
+// Limits how often an account can make us query a nameserver of its choice.
 const maxPerAccount = 12
 const perMs = 10 * 60_000
-// Names that are in no DNS (RFC 6761, RFC 2606).
+// Names that aren't in the public DNS (RFC 6761, RFC 2606).
 const reserved = new Set(['test', 'localhost', 'invalid', 'example', 'local'])
-// What belongs to the service, or to the signatures of the zone as it was.
+// Types that the nameserver itself provides, or that belong to the old zone's signatures.
 const signatureTypes = new Set<number>([typeNumbers.SOA, 46, 47, 48, 50, 51, 59, 60, 63])
 
 export function createDiscovery(options: DiscoveryOptions): Discover {
@@ -116,7 +116,7 @@ const nothing = (nameservers: string[], reason: string): Discovered => ({
   reason,
 })
 
-/** The records in the form of the API. Those of types that it does not have are told apart. */
+/** Converts records to the API's form. Those with unsupported types are listed as skipped. */
 async function presented(
   domain: string,
   records: readonly DecodedRecord[],

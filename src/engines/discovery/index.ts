@@ -1,2 +1,2 @@
-// The entry of the engine that finds out what the present nameservers of a domain have.
+// The public interface of the engine that discovers the records on a domain's current nameservers.
 export { createDiscovery } from './discovery.ts'

@@ -1,9 +1,9 @@
-// What is asked for where a zone cannot be transferred: names that zones commonly have.
+// The names that zones commonly have, to query if a zone can't be transferred.
 
-/** At the domain itself. */
+/** Queried at the domain itself. */
 export const apexTypes = ['A', 'AAAA', 'MX', 'TXT', 'CAA', 'HTTPS'] as const
 
-/** Hosts: asked for A and AAAA, which a CNAME answers too. */
+/** Hosts, queried for A and AAAA, which also finds CNAMEs. */
 export const hosts = (
   'www mail mail1 mail2 webmail smtp smtp1 imap pop pop3 mx mx1 mx2 mx3 email exchange owa autodiscover autoconfig ' +
   'lyncdiscover sip msoid enterpriseregistration enterpriseenrollment mta-sts ftp sftp ssh vpn remote gateway cpanel whm ' +
@@ -13,7 +13,7 @@ export const hosts = (
   'www2 server host db monitor grafana chat meet video'
 ).split(' ')
 
-/** Asked for TXT, and followed where a CNAME answers. */
+/** Queried for TXT, following CNAMEs. */
 export const texts = [
   '_dmarc',
   '_mta-sts',
@@ -26,7 +26,7 @@ export const texts = [
   'mail',
 ]
 
-/** Selectors of DKIM keys, as the common senders of mail name them: `<selector>._domainkey`. */
+/** DKIM selectors of common email providers: `<selector>._domainkey`. */
 export const selectors = (
   'default dkim dkim1 dkim2 mail mail2 email key1 key2 k1 k2 k3 s1 s2 s1024 s2048 sel1 sel2 selector selector1 selector2 ' +
   'google 20230601 20210112 fm1 fm2 fm3 fm4 protonmail protonmail2 protonmail3 mxvault zoho zmail sig1 pm 20200303 ' +
@@ -34,7 +34,7 @@ export const selectors = (
   'brevo2 krs resend scph0920 postmark yandex'
 ).split(' ')
 
-/** Services: asked for SRV. */
+/** Services, queried for SRV. */
 export const services = (
   '_autodiscover._tcp _submission._tcp _submissions._tcp _imap._tcp _imaps._tcp _pop3._tcp _pop3s._tcp _caldav._tcp ' +
   '_caldavs._tcp _carddav._tcp _carddavs._tcp _sip._tcp _sip._udp _sip._tls _sips._tcp _sipfederationtls._tcp ' +
@@ -42,5 +42,5 @@ export const services = (
   '_minecraft._tcp _ts3._udp _stun._udp _turn._udp'
 ).split(' ')
 
-/** Types that a wildcard is looked for by. */
+/** Types queried to detect a wildcard. */
 export const wildcardTypes = ['A', 'AAAA', 'MX', 'TXT'] as const

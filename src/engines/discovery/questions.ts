@@ -1,4 +1,4 @@
-// Asks nameservers that refuse a transfer for what a zone commonly has, and for what the answers lead to.
+// Queries nameservers that refuse transfers for common names, and for the names in their answers.
 import { nameWithinZone } from '../../dns/names.ts'
 import { typeNumbers } from '../../dns/packet/numbers.ts'
 import type { DecodedRecord } from '../../dns/packet/records.ts'
@@ -13,10 +13,10 @@ type Type = keyof typeof typeNumbers
 type Question = { name: string; type: Type }
 
 const maxQuestions = 600
-/** Of all answers together, or of a transfer: a server may answer each question with thousands of records. */
+/** For all answers together, or for a transfer. A server may answer each query with thousands of records. */
 export const highest = { maxOctets: 4 * 1024 * 1024, maxRecords: 10_000 }
 const askedAtOnce = 16
-// A server that does not answer so often in a row is left alone.
+// After this many consecutive failures, a server isn't queried anymore.
 const maxFailures = 4
 
 const textOf = (rdata: Buffer): string => {
@@ -26,8 +26,8 @@ const textOf = (rdata: Buffer): string => {
   return text
 }
 
-/** The names that a record leads to, each with the types to ask for there. */
-function* leads({ type, rdata }: DecodedRecord): Generator<Question> {
+/** The names in a record, with the types to query there. */
+function* leads({ type, rdata }: WholeRecord): Generator<Question> {
   const nameAt = (offset: number) => readName(rdata, offset).name
   const host = function* (name: string): Generator<Question> {
     yield { name, type: 'A' }
@@ -64,8 +64,8 @@ function common(domain: string): Question[] {
 
 const keyOf = ({ type, rdata }: DecodedRecord) => `${type} ${rdata.toString('latin1')}`
 
-/** What a wildcard answers is not there by its own name, unless something else is beside it and ends the wildcard. */
-function withoutCovered(domain: string, found: DecodedRecord[], wildcards: DecodedRecord[]): DecodedRecord[] {
+/** Removes records synthesized by a wildcard, except at names with other records, where the wildcard doesn't apply. */
+function withoutCovered(domain: string, found: WholeRecord[], wildcards: WholeRecord[]): WholeRecord[] {
   const covered = new Set(wildcards.map(keyOf))
   if (covered.size === 0) return found
   const own = found.filter((record) => record.name === domain || !covered.has(keyOf(record)))
@@ -97,8 +97,8 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
     queue.push(question)
   }
 
-  /** Of the first server that answers; null if none does. */
-  async function ask({ name, type }: Question): Promise<DecodedRecord[] | null> {
+  /** Returns the answer of the first server that has one; null if none does. */
+  async function ask({ name, type }: Question): Promise<WholeRecord[] | null> {
     for (const [index, { server }] of servers.entries()) {
       if (failures[index]! >= maxFailures) continue
       if (questions >= maxQuestions) return null
@@ -122,7 +122,7 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
     try {
       for (const lead of leads(record)) add(lead)
     } catch {
-      // Its rdata is broken; it is told as it came.
+      // The rdata is malformed. The record is returned unchanged.
     }
   }
 
@@ -159,7 +159,7 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
     const all = [...records, ...wildcard].slice(0, highest.maxRecords)
     return { records: all, questions, complete: !unanswered }
   } catch (error) {
-    // The time is up: what was found so far is told.
+    // After a timeout, return what was found so far.
     if (!signal.aborted) throw error
     return { records: [...found.values()], questions, complete: false }
   }

@@ -1,4 +1,4 @@
-// The present nameservers of a domain, as the resolvers tell them, and one question to them at a time.
+// Finds the current nameservers of a domain, and queries them.
 import { randomInt } from 'node:crypto'
 import { Resolver } from 'node:dns/promises'
 import { exchangeOverTcp, exchangeOverUdp, type Server } from '../../dns/packet/exchange.ts'
@@ -10,26 +10,26 @@ import { isPublicAddress } from '../../platform/http/public-address.ts'
 export type Nameservers = { zone: string; hosts: string[]; servers: { host: string; server: Server }[] }
 
 export type ServersOptions = {
-  /** `address[:port]` each; empty: the system's. */
+  /** Each is `address[:port]`. If empty, the system's. */
   resolvers: readonly string[]
-  /** Whether servers at non-public addresses may be asked. */
+  /** Whether servers at non-public addresses may be queried. */
   allowPrivate: boolean
   /** The endpoint for the server at an address; for tests. */
   reach?: ((address: string) => Server) | undefined
-  /** Our own nameservers, which are not asked. */
+  /** Our own nameservers, which aren't queried. */
   own: readonly string[]
 }
 
 const dnsPort = 53
 const maxServers = 4
-// Zones are rarely many labels apart.
+// Zones are rarely more labels apart.
 const maxClimb = 8
 const answerMs = 1_500
 const resendMs = 500
 
 const isAbsence = (error: unknown) => ['ENODATA', 'ENOTFOUND'].includes((error as { code?: string }).code ?? '')
 
-/** The nameservers of the zone that a domain is in; null where the resolvers do not tell. */
+/** The nameservers of the zone that contains a domain; null if the resolvers fail. */
 export async function findNameservers(domain: string, options: ServersOptions): Promise<Nameservers | null> {
   const { resolvers, allowPrivate, own, reach = (host) => ({ host, port: dnsPort }) } = options
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
@@ -38,7 +38,7 @@ export async function findNameservers(domain: string, options: ServersOptions): 
   async function addressesOf(host: string): Promise<string[]> {
     for (const find of [() => resolver.resolve4(host), () => resolver.resolve6(host)]) {
       const found = await find().catch(() => [])
-      // Addresses in the DNS are untrusted; they must not lead into the network of this server.
+      // Addresses in the DNS are untrusted and must not lead into this server's network.
       const usable = found.filter((address) => allowPrivate || isPublicAddress(address))
       if (usable.length > 0) return usable.slice(0, 1)
     }
@@ -63,7 +63,7 @@ export async function findNameservers(domain: string, options: ServersOptions): 
   return { zone: domain, hosts: [], servers: [] }
 }
 
-/** What a nameserver answered: the records of the answer, or the delegation of a name to others. Null: nothing of use. */
+/** The records that a nameserver returned, or its delegation to other servers; null without a usable answer. */
 export async function askServer(
   server: Server,
   name: string,

@@ -1,4 +1,4 @@
-// The follow job: looks at the serial of a zone's primary, and takes its records over where it has grown.
+// The follow job: checks the serial of a zone's primary and imports its records if the serial has changed.
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
 import type { Handler } from '../../jobs/worker.ts'
@@ -24,22 +24,22 @@ export type FollowOptions = {
   log: Logger
 }
 
-// A primary is waited for most of the time.
+// The job mostly waits for the primary.
 const concurrency = 4
-// What a SOA record says is kept to, within these bounds.
+// Limits for the intervals in the SOA record.
 const seconds = { refresh: [60, 3_600], retry: [60, 600] } as const
 const maxRecords = 1_000_000
-// The job fails only for an unavailable database; those that were given up are queued again by the housekeeping.
+// Only database errors are retried. Housekeeping queues abandoned jobs again.
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
 const reasons: Record<Failure, string> = {
-  timeout: 'The primary does not answer.',
-  refused: 'The primary refuses: it must allow transfers to this platform, with the key if there is one.',
-  unreachable: 'The primary cannot be reached.',
-  malformed: 'The primary sends what cannot be read.',
+  timeout: 'The primary did not respond in time.',
+  refused: 'The primary refused. It must allow transfers to this platform, with the key if there is one.',
+  unreachable: 'The primary could not be reached.',
+  malformed: 'The primary sent a malformed answer.',
   not_served: 'The primary is not authoritative for the zone.',
-  badly_signed: 'The answers of the primary are not signed with the key.',
-  too_large: 'The zone of the primary is larger than one here can be.',
+  badly_signed: 'The primary did not sign its answers with the key.',
+  too_large: 'The primary’s zone is larger than the platform allows.',
 }
 
 const within = (value: number, [lowest, highest]: readonly [number, number]) =>
@@ -50,7 +50,7 @@ const after = (delaySeconds: number) => new Date(Date.now() + delaySeconds * 1_0
 export function createFollowHandler({ config, db, vault, zoneWork, log }: FollowOptions): Handler<'follow'> {
   const system = (accountId: string) => ({ accountId, tokenId: 'system', scopes: [], projectIds: null })
 
-  /** Why a version cannot be taken over; null if it was. */
+  /** Why a version can't be imported; null if it was. */
   async function takeOver(followed: Followed, { text }: Version, signal: AbortSignal): Promise<string | null> {
     const upload = zoneWork.upload(followed.accountId)
     const { address, serial } = followed
@@ -76,7 +76,7 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
     const failed = (error: string, soa?: Soa): Look => {
       return { error, nextAt: after(within(soa?.retrySeconds ?? 0, seconds.retry)) }
     }
-    // The configuration may have become that of a production since it was asked for.
+    // The installation may have become a production one since the primary was set.
     if (config.production && !isPublicAddress(followed.server.host)) return failed(reasons.unreachable)
     const soa = await askSoa(followed, signal)
     if (typeof soa === 'string') return failed(reasons[soa])
@@ -85,7 +85,7 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
     }
     if (soa.serial === followed.serial) return current(soa)
     const { recordsPerZone } = await recordsAllowed(db, followed.accountId)
-    // SOA, NS and signatures are not taken over.
+    // Allows for SOA, NS and signatures, which aren't imported.
     const highest = Math.min(maxRecords, 4 * recordsPerZone + 100)
     const version = await transferZone(followed, highest, signal)
     if (typeof version === 'string') return failed(reasons[version], soa)
@@ -104,7 +104,7 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
       await noteLook(db, followed, seen)
     },
     async giveUp({ domainId }, error) {
-      log.error({ err: error, domainId }, 'the primary of a zone could not be looked at')
+      log.error({ err: error, domainId }, 'the primary of a zone could not be checked')
     },
   }
 }

@@ -1,2 +1,2 @@
-// The entry of the job that follows the primaries of zones.
+// The public interface of the engine that follows the primaries of zones.
 export { createFollowHandler } from './follow.ts'

@@ -1,4 +1,4 @@
-// Questions to the primary of a zone: the serial that it has, and all of its records as the lines of a zone file.
+// Queries a zone's primary for its serial, and for all records as lines of a zone file.
 import { randomInt } from 'node:crypto'
 import { type AxfrOptions, fetchZone, type TransferFailure } from '../../dns/packet/axfr.ts'
 import { type ExchangeFailure, exchangeOverTcp, exchangeOverUdp } from '../../dns/packet/exchange.ts'
@@ -15,11 +15,11 @@ export type Failure = ExchangeFailure | TransferFailure | 'not_served'
 const answerMs = 3_000
 const resendMs = 1_000
 const transferMs = 60_000
-// As much as a zone file may have.
+// The limit for zone files.
 const maxOctets = 16 * 1024 * 1024
 
-/** Serial, refresh and retry are the first of the five numbers at the end. */
-export function readSoa({ rdata }: DecodedRecord): Soa | null {
+/** Serial, refresh and retry are the first three of the five numbers at the end. */
+export function readSoa({ rdata }: WholeRecord): Soa | null {
   if (rdata.length < 22) return null
   const at = rdata.length - 20
   const [serial, refreshSeconds, retrySeconds] = [0, 4, 8].map((offset) => rdata.readUInt32BE(at + offset))
@@ -51,15 +51,15 @@ export async function askSoa({ name, server, key }: Followed, signal: AbortSigna
 
 export type Version = { soa: Soa; text: string }
 
-// DNSSEC: what was signed at the primary is signed here anew.
+// DNSSEC types: the zone is signed again here.
 const signatureTypes = new Set<number>([46, 47, 48, 50, 51, 59, 60, 63])
 
-/** Any octet that is not plain is written by its number; those that do not print are already. */
+/** Escapes special characters by number. Unprintable ones are already escaped. */
 const escaped = (name: string) =>
   name.replace(/[^A-Za-z0-9._*\\-]/g, (octet) => `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`)
 
-/** All records but those that a zone here has of its own, in the generic form (RFC 3597). */
-export async function linesOf(zone: string, records: readonly DecodedRecord[]): Promise<string> {
+/** The records in generic form (RFC 3597), without those that our zones provide themselves. */
+export async function linesOf(zone: string, records: readonly WholeRecord[]): Promise<string> {
   const pauses = createPauses()
   const lines: string[] = []
   for (const { name, type, class: kind, ttl, rdata } of records) {

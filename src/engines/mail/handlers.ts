@@ -1,4 +1,4 @@
-// The jobs of mails: one finds out who is told of an event, the other sends a mail to one person.
+// The email jobs: one finds the recipients of an event, the other sends an email to one person.
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
@@ -35,14 +35,14 @@ export type MailOptions = TransportOptions & { retryDelaysMs?: readonly number[]
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
-/** Together less than a day, after which a mail is no news any more. */
+/** Less than a day in total, after which the news is old. */
 export const mailRetryTable = [
   // A restart of the mail server.
   minuteMs,
-  // Greylisting: most servers take a mail that comes again after five minutes.
+  // Greylisting: most servers accept an email that is resent after five minutes.
   5 * minuteMs,
   30 * minuteMs,
-  // An outage, which somebody has to mend.
+  // An outage that somebody has to fix.
   2 * hourMs,
   6 * hourMs,
   12 * hourMs,
@@ -50,9 +50,9 @@ export const mailRetryTable = [
 
 // Only the database can fail here.
 const notifyDelaysMs = [1_000, 5_000, 30_000, 5 * minuteMs, 30 * minuteMs, 2 * hourMs]
-// Until the mail is sent that has to come first.
+// How long to wait for an email that must be sent first.
 const orderMs = 30_000
-// Few, so that a mail server that hangs holds as few connections; other kinds of jobs have their own places.
+// Few, so that a hanging mail server holds few connections. Other kinds of jobs have their own slots.
 const concurrency = 4
 
 type MailHandlers = { notify: Handler<'notify'>; mail: Handler<'mail'> }
@@ -110,7 +110,7 @@ export function createMailHandlers(deps: MailDeps, options: MailOptions = {}): M
   }
 }
 
-/** Where there is no mail server, no job is taken: another worker may have one. */
+/** Without a mail server, this worker takes no jobs, because another worker may have one. */
 const never = { concurrency: 0, retryDelaysMs: [], run: async () => {}, giveUp: async () => {} }
 const idle: MailHandlers = { notify: never, mail: never }
 
@@ -118,12 +118,12 @@ function messageOf({ config, vault }: MailDeps, { from }: MailServer, mail: DueM
   const { baseUrl } = config
   const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
   const isToAddress = mail.kind === 'invitation' || mail.kind === 'address'
-  // The same for each repeat, so that receivers recognise one. What goes to an address has one recipient, which stays out.
+  // The same for each retry, so that receivers can deduplicate. Emails to a plain address have no recipient id.
   const idOf = (about: string) => `<${about}${isToAddress ? '' : `.${mail.recipient}`}@${domain}>`
   const unsubscribe = isToAddress ? null : unsubscribeUrl(baseUrl, vault, mail.recipient, mail.kind)
   const ways: Ways = unsubscribe === null ? null : { unsubscribe, settings: `${baseUrl}/me` }
   return {
-    // As an object, so that no character of it is taken for another address.
+    // An object, so that no character is parsed as another address.
     to: { name: '', address: mail.to },
     ...writeLetter(letterOf(baseUrl, mail), ways, mail.more),
     messageId: idOf(mail.about),

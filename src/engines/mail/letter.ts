@@ -1,36 +1,36 @@
-// A letter: what happened, the facts, what to do next and one link, written as plain text and as HTML.
+// Renders an email as plain text and HTML: what happened, the facts, what to do next, and one link.
 import { html } from '../../platform/http/html.ts'
 
 export type Letter = {
   subject: string
-  /** What happened, in a sentence or two. */
+  /** What happened, in one or two sentences. */
   what: string
   facts: [name: string, value: string | null][]
   next: string
   link: { title: string; url: string }
-  /** Why the reader gets it. */
+  /** Why the reader gets this email. */
   because: string
 }
 
-/** Where the reader can end mails of this kind; null where there are no settings. */
+/** Where the reader can unsubscribe; null if there are no settings. */
 export type Ways = { unsubscribe: string; settings: string } | null
 
 const maxCharacters = 300
 
-/** Text of others in one line: what would break it, or hide or turn round what stands beside it, is left out. */
+/** Puts untrusted text on one line, without characters that would hide or reorder the text around it. */
 export function oneLine(text: string): string {
   const line = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
   const characters = [...line]
   return characters.length > maxCharacters ? `${characters.slice(0, maxCharacters - 1).join('')}…` : line
 }
 
-/** Every text of a letter goes through here, so no letter has to think of it. */
+/** Cleans every text of an email. */
 function cleaned({ subject, what, facts, next, link, because }: Letter, more: number) {
   return {
     subject: oneLine(subject),
     what: oneLine(what),
     facts: facts.flatMap(([name, value]) => (value ? [[name, oneLine(value)] as const] : [])),
-    more: more > 0 ? `And ${more} more of this kind within the hour.` : null,
+    more: more > 0 ? `And ${more} more like this within the hour.` : null,
     next: oneLine(next),
     link: { title: link.title, url: new URL(link.url).href },
     because: oneLine(because),
@@ -47,7 +47,7 @@ function textOf({ what, facts, more, next, link, because }: Cleaned, ways: Ways)
     next,
     `${link.title}:\n${link.url}`,
     `-- \n${because}`,
-    ways && `No more mails of this kind:\n${ways.unsubscribe}\nAll mails: ${ways.settings}`,
+    ways && `Unsubscribe from these emails:\n${ways.unsubscribe}\nEmail settings: ${ways.settings}`,
   ]
   return `${paragraphs.filter(Boolean).join('\n\n')}\n`
 }
@@ -59,7 +59,7 @@ function htmlOf({ subject, what, facts, more, next, link, because }: Cleaned, wa
       html`<tr><td style="padding:2px 16px 2px 0;vertical-align:top;${grey}">${name}</td><td style="padding:2px 0">${value}</td></tr>`,
   )
   const endings = ways
-    ? html`<br><a href="${ways.unsubscribe}" style="${grey}">No more mails of this kind</a> · <a href="${ways.settings}" style="${grey}">All mails</a>`
+    ? html`<br><a href="${ways.unsubscribe}" style="${grey}">Unsubscribe from these emails</a> · <a href="${ways.settings}" style="${grey}">Email settings</a>`
     : ''
   return html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${subject}</title></head>

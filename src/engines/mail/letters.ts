@@ -1,4 +1,4 @@
-// What each kind of mail says: made from the event when the mail is sent.
+// The content of each kind of email, built from its event when the email is sent.
 import type { DeploymentView } from '../../services/deployments/index.ts'
 import type { DomainView } from '../../services/domains/index.ts'
 import type { DueMail, MailKind } from '../../services/mail/index.ts'
@@ -30,12 +30,12 @@ function certificateOf({ event }: DueMail): Body {
     ['Last error', certificate?.lastError ?? null],
     ['Next attempt', optionalTime(certificate?.nextAttemptAt)],
   ]
-  const next = 'Renewal is tried again by itself. Mend what the last error names, so that the next attempt succeeds.'
+  const next = 'We retry renewal automatically. Fix the cause shown in the last error.'
   const leftMs = new Date(certificate?.notAfter ?? 0).getTime() - event.createdAt.getTime()
   if (event.type === 'domain.ssl.expired' || leftMs <= 0) {
     return {
       subject: `The certificate of ${name} has expired`,
-      what: `The certificate of ${name} has expired: browsers refuse the site.`,
+      what: `The certificate of ${name} has expired, so browsers refuse the site.`,
       facts,
       next,
       link: { title: 'See the domain', path },
@@ -45,7 +45,7 @@ function certificateOf({ event }: DueMail): Body {
   const left = days === 0 ? 'less than a day' : days === 1 ? '1 day' : `${days} days`
   return {
     subject: `The certificate of ${name} cannot be renewed: ${left} left`,
-    what: `The certificate of ${name} could not be renewed. It is valid for ${left} more.`,
+    what: `The certificate of ${name} could not be renewed. It expires in ${left}.`,
     facts,
     next,
     link: { title: 'See the domain', path },
@@ -57,15 +57,15 @@ const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = 
     const { id, project, ref, commit, error } = event.data as unknown as DeploymentView
     return {
       subject: `Production deployment of ${project} failed`,
-      what: `A production deployment of ${project} failed. What was in production before stays there.`,
-      // Only the first line: the output of a server follows it.
+      what: `A production deployment of ${project} failed. The previous deployment stays in production.`,
+      // Only the first line, because a server's output follows it.
       facts: [
         ['Project', project],
         ['Commit', `${commit} (${ref})`],
         ['Reason', error?.message.split('\n', 1)[0] ?? null],
         ['When', inUtc(event.createdAt)],
       ],
-      next: 'Read the log, mend the cause and deploy again. There is no mail about further failures until a deployment works.',
+      next: 'Read the log, fix the cause and deploy again. You won’t get another email until a deployment has worked.',
       link: { title: 'Read the log', path: `/deployments/${part(id)}` },
     }
   },
@@ -73,7 +73,7 @@ const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = 
     const { id, project, ref, commit } = event.data as unknown as DeploymentView
     return {
       subject: `Production deployment of ${project} works again`,
-      what: `A production deployment of ${project} is ready, after one or more that failed.`,
+      what: `A production deployment of ${project} is ready, after one or more failures.`,
       facts: [
         ['Project', project],
         ['Commit', `${commit} (${ref})`],
@@ -87,15 +87,15 @@ const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = 
     const { name, verification } = event.data as unknown as DomainView
     return {
       subject: `${name} is verified no longer`,
-      what: `The proof that you own ${name} was not found any more, so the domain is verified no longer.`,
+      what: `We no longer find the proof that you own ${name}, so the domain is no longer verified.`,
       facts: [
         ['Domain', name],
         ['Reason', verification.reason],
         ['When', inUtc(event.createdAt)],
         ['Next check', optionalTime(verification.nextCheckAt)],
       ],
-      next: 'Restore the nameservers or the TXT record that the domain’s page shows, then have it checked there.',
-      link: { title: 'See what to set', path: `/domains/${part(name)}` },
+      next: 'Restore the nameservers or the TXT record shown on the domain’s page, then start a check there.',
+      link: { title: 'See the settings', path: `/domains/${part(name)}` },
     }
   },
   'certificate-failing': certificateOf,
@@ -105,12 +105,12 @@ const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = 
     const { origin } = new URL(url)
     return {
       subject: `The webhook to ${origin} was disabled`,
-      what: `The webhook to ${origin} was disabled: its receiver is gone, or has failed for five days.`,
+      what: `The webhook to ${origin} was disabled, because its receiver is gone or has failed for five days.`,
       facts: [
         ['Webhook', id],
         ['When', inUtc(event.createdAt)],
       ],
-      next: 'Mend the receiver, then turn the webhook on again: what waits is sent then.',
+      next: 'Fix the receiver, then turn the webhook back on. We send the waiting events then.',
       link: { title: 'See its last attempts', path: `/webhooks/${part(id)}` },
     }
   },
@@ -124,7 +124,7 @@ const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = 
         ['Status', status],
         ['When', inUtc(event.createdAt)],
       ],
-      next: 'Read the answer, and reply there if something is left.',
+      next: 'Read the answer, and reply there if you have more questions.',
       link: { title: 'Read the answer', path: `/tickets/${part(id)}` },
     }
   },
@@ -140,7 +140,7 @@ const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = 
         ['Ends', optionalTime(expiresAt) ?? 'never'],
         ['When', inUtc(event.createdAt)],
       ],
-      next: 'If none of you made it, revoke it at once, and see who can sign in to the account.',
+      next: 'If none of you created it, revoke it now and check who can sign in to the account.',
       link: { title: 'See the tokens', path: '/tokens' },
     }
   },
@@ -171,7 +171,7 @@ function invitationOf({ event, account, actor, invitation }: DueMail & { kind: '
       ['Invited', inUtc(event.createdAt)],
       ['Valid until', inUtc(invitation.expiresAt)],
     ],
-    next: 'Open the link to accept; it works once. If you do not know who invites you, do nothing.',
+    next: 'Open the link to accept. It works once. If you don’t know who invited you, ignore this email.',
     link: { title: 'Accept the invitation', path: `/setup#${invitation.code}` },
   }
 }
@@ -180,10 +180,10 @@ function proofOf({ event, code }: DueMail & { kind: 'address' }): Body {
   const { name } = event.data as { name: string }
   return {
     subject: 'Is this your address?',
-    what: `${name} wrote that this is their address on Berth. No mail is sent here before you say so.`,
+    what: `${name} entered this as their email address on Berth. We send no other email here until you confirm it.`,
     facts: [['When', inUtc(event.createdAt)]],
-    next: 'If it is yours, open the link where you are signed in. If not, do nothing: you get no more mails.',
-    link: { title: 'It is mine', path: `/me?proof=${code}` },
+    next: 'If it is yours, open the link where you are signed in. If not, ignore this email; you won’t get another one.',
+    link: { title: 'Confirm the address', path: `/me?proof=${code}` },
   }
 }
 
@@ -197,7 +197,7 @@ export function letterOf(baseUrl: string, mail: DueMail): Letter {
     facts: isPersonal ? facts : [['Account', mail.account], ...facts],
     link: { title: link.title, url: `${baseUrl}${link.path}` },
     because: isToAddress
-      ? 'You get this mail because somebody entered your address.'
-      : `You get this mail as a member of ${mail.account}.`,
+      ? 'You get this email because somebody entered your address.'
+      : `You get this email as a member of ${mail.account}.`,
   }
 }

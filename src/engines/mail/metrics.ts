@@ -1,4 +1,4 @@
-// Metrics of mails.
+// Metrics of emails.
 import { Counter, Gauge, Registry } from 'prom-client'
 import { cachedFigure } from '../../platform/observe/cached-figure.ts'
 

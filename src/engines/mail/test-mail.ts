@@ -1,4 +1,4 @@
-// A mail to try the settings by: sent at once, without a job, so that whoever asked sees what the server says.
+// Sends an email to test the settings, without a job, so that the operator sees the server's reply.
 import type { Config } from '../../config.ts'
 import { newSecret } from '../../platform/secrets/secrets.ts'
 import { writeLetter } from './letter.ts'
@@ -7,19 +7,19 @@ import { createMailTransport, type MailServer, type TransportOptions } from './t
 
 export type TestMail = { server: MailServer; baseUrl: Config['baseUrl']; address: string }
 
-/** Throws a MailFailure with the words of the server. */
+/** Throws a MailFailure with the server's reply. */
 export async function sendTestMail({ server, baseUrl, address }: TestMail, options?: TransportOptions): Promise<void> {
   const letter = writeLetter(
     {
       subject: 'A test of mails from Berth',
-      what: 'Mails from Berth arrive at this address.',
+      what: 'Emails from Berth arrive at this address.',
       facts: [
         ['Sent', inUtc(new Date())],
         ['By', `${server.host}:${server.port}`],
       ],
-      next: 'There is nothing to do. See in its source that SPF and DKIM passed, so that others do not take mails for spam.',
+      next: 'Check in its source that SPF and DKIM passed, so that other servers don’t treat emails as spam.',
       link: { title: 'Open Berth', url: baseUrl },
-      because: 'You get this mail because the operator asked for it with berth mail test.',
+      because: 'You get this email because the operator ran berth mail test.',
     },
     null,
   )

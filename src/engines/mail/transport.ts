@@ -1,4 +1,4 @@
-// One mail to the mail server: bounded in time, on a connection of its own, with the reason where it failed.
+// Sends one email to the mail server, limited in time and on its own connection.
 import { Socket } from 'node:net'
 import type { SendMailOptions } from 'nodemailer'
 import type { Config } from '../../config.ts'
@@ -8,7 +8,7 @@ export type MailServer = NonNullable<Config['mail']>
 export type Message = Pick<SendMailOptions, 'to' | 'subject' | 'text' | 'html' | 'messageId' | 'inReplyTo' | 'headers'>
 
 export class MailFailure extends Error {
-  /** Another attempt would end the same: the server will not take mail for this address. */
+  /** Retrying is pointless, because the server won't accept email for this address. */
   readonly final: boolean
 
   constructor(reason: string, final = false) {
@@ -18,9 +18,9 @@ export class MailFailure extends Error {
 }
 
 export type TransportOptions = {
-  /** From the connection to the server's word that it has the mail. */
+  /** From connecting until the server has accepted the email. */
   timeoutMs?: number
-  /** For a mail that is under way when the process stops: cut off later, it would be sent twice. */
+  /** How long an email may take when the process stops. Cut off later, it would be sent twice. */
   graceMs?: number
 }
 
@@ -38,23 +38,23 @@ export function createMailTransport(server: MailServer, options: TransportOption
     port,
     secure,
     ...(auth && { auth }),
-    // A password never goes unencrypted to another machine; to this one nobody listens, and its certificate is often its own.
+    // Never sends a password unencrypted to another machine. The local server often has a self-signed certificate.
     ignoreTLS: isLocal,
     requireTLS: auth !== null && !isLocal,
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
     dnsTimeout: timeoutMs,
-    // A text is never taken for the name of a file or an address.
+    // Otherwise nodemailer could read files and URLs.
     disableFileAccess: true,
     disableUrlAccess: true,
   }
 
   return {
     async send(message, signal) {
-      // Loaded with the first mail: 23 MB that an installation without a mail server does without.
+      // Loaded with the first email, which saves 23 MB on installations without a mail server.
       const { createTransport } = await import('nodemailer')
-      // Its own socket, because the library's timeouts begin anew with every byte, and its sending cannot be ended.
+      // Our own socket, because nodemailer's timeouts restart with every byte and its sending can't be aborted.
       const socket = new Socket()
       const cut = new AbortController()
       cut.signal.addEventListener('abort', () => socket.destroy())
@@ -87,13 +87,13 @@ export function createMailTransport(server: MailServer, options: TransportOption
 
 type SmtpError = Error & { code?: string; command?: string; responseCode?: number; response?: string }
 
-/** The server's own words, on one line; a server may repeat what it was sent, so the password is taken out of them. */
+/** The server's reply on one line, without the password, which a server may repeat. */
 function failureOf(error: SmtpError, hide: (text: string) => string): MailFailure {
   const { code, responseCode, command = '' } = error
   const said = hide(error.response ?? error.message)
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
     .trim()
-  // A refusal of the sender, the login or the connection is the operator's to mend; of this address or mail it is final.
+  // Refusals of the sender, the login or the connection are the operator's to fix. Those of this address or email are final.
   const isRefused = (responseCode ?? 0) >= 500 && /^(RCPT|DATA)/.test(command)
   const isMalformed = code === 'EENVELOPE' && command === 'API'
   const who = responseCode === undefined ? 'the mail server cannot be used' : 'the mail server refused it'

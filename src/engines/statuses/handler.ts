@@ -1,4 +1,4 @@
-// The status job: posts the state of a deployment to the repository host, now or when its rate limit allows.
+// The status job: posts a deployment's state to the repository host, now or when its rate limit allows.
 import { enqueue } from '../../jobs/queue.ts'
 import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database/database.ts'
@@ -15,17 +15,17 @@ export type StatusDeps = { db: Database; config: TargetRules & ReachOptions; url
 // The first three delays cover a restart of the host, the last two a longer outage.
 const retryDelaysMs = [2_000, 10_000, 60_000, 600_000, 3_600_000] as const
 const maxWaitMs = 3_600_000
-// A status this old is no longer useful, so it is dropped.
+// Older statuses aren't useful and are dropped.
 const worthTellingMs = 24 * 3_600_000
 
-/** How long a rate-limited request has to wait; null if the host does not say. */
+/** How long to wait after a rate-limited request; null if the host doesn't say. */
 export function waitOf({ status, headers }: HostAnswer, now: number): number | null {
   const after = headers['retry-after']
   if (after !== undefined && (status === 403 || status === 429 || status >= 500)) {
     const waitMs = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - now
     if (Number.isFinite(waitMs)) return Math.min(Math.max(waitMs, 1_000), maxWaitMs)
   }
-  // GitHub answers 403 or 429 with the Unix time of the reset.
+  // GitHub responds with 403 or 429 and the Unix time of the reset.
   const reset = Number(headers['x-ratelimit-reset'])
   if ((status === 403 || status === 429) && headers['x-ratelimit-remaining'] === '0' && Number.isFinite(reset)) {
     return Math.min(Math.max(reset * 1000 - now, 1_000), maxWaitMs)
@@ -33,7 +33,7 @@ export function waitOf({ status, headers }: HostAnswer, now: number): number | n
   return null
 }
 
-/** The host's own error message if it has one, on one line: it is shown to the project's owner. */
+/** For the project's owner: the status and the host's error message on one line. */
 function failureText({ status, text }: HostAnswer): string {
   const said = /"message"\s*:\s*"((?:[^"\\]|\\.){1,200})"/.exec(text)?.[1]
   const word = said?.replace(/\\.|\p{Cc}/gu, ' ').trim()
@@ -43,7 +43,7 @@ function failureText({ status, text }: HostAnswer): string {
 export function createStatusHandler({ db, config: rules, urls, vault }: StatusDeps): Handler<'status'> {
   const reach = createReach(rules)
 
-  /** Null: nothing more to do. A number: try again after these milliseconds. */
+  /** Returns null if done, or how long to wait before a retry. */
   async function tell(due: DueStatus, signal: AbortSignal): Promise<number | null> {
     const headers = statusHeaders(due.provider, vault.open(due.token, placeOf.statusToken(due.projectId)).toString())
     let answer: HostAnswer
@@ -60,7 +60,7 @@ export function createStatusHandler({ db, config: rules, urls, vault }: StatusDe
       return null
     }
     const waitMs = waitOf(answer, Date.now())
-    // A wrong token, an invisible repository or a missing commit is permanent: reported to the owner, not retried.
+    // A wrong token, an invisible repository or a missing commit is permanent: reported to the owner instead of retried.
     const final = waitMs === null && status >= 300 && status < 500 && status !== 408 && status !== 429
     if (!final && waitMs === null) throw new Error(failureText(answer))
     await recordStatus(db, due, failureText(answer))
@@ -71,13 +71,13 @@ export function createStatusHandler({ db, config: rules, urls, vault }: StatusDe
     concurrency: 8,
     retryDelaysMs,
     async run({ deploymentId }, { signal }) {
-      // The current state is posted, so neither the order nor the number of jobs matters.
+      // Posts the current state, so neither the order nor the number of jobs matters.
       const due = await findDueStatus(db, deploymentId)
-      // Without a commit there is nothing to post to; the job is queued again when the commit is known.
+      // Without a commit there is nothing to post to. The job is queued again when the commit is known.
       if (!due || due.commit === '' || due.outdated) return
       if (Date.now() - (due.finishedAt ?? due.createdAt).getTime() > worthTellingMs) return
       const waitMs = await tell(due, signal)
-      // Queues the same job again for that time.
+      // Queues the same job again.
       if (waitMs !== null) {
         await enqueue(db, {
           kind: 'status',

@@ -1,2 +1,2 @@
-// The entry of the engine that posts commit statuses.
+// The public interface of the engine that posts commit statuses.
 export { createStatusHandler } from './handler.ts'

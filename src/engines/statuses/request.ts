@@ -1,4 +1,4 @@
-// One POST to a repository host: no private address, no redirect, a deadline, and a bounded answer.
+// Sends a POST to a repository host: no private addresses, no redirects, limited in time and size.
 import http from 'node:http'
 import https from 'node:https'
 import { AddressRefused, checkedLookup, type Reach } from '../../platform/http/checked-lookup.ts'
@@ -10,7 +10,7 @@ const maxAnswerBytes = 16 * 1024
 
 export type HostAnswer = { status: number; headers: http.IncomingHttpHeaders; text: string }
 
-/** The address is not allowed: retries are pointless. */
+/** The URL isn't allowed, so retries are pointless. */
 export class RefusedTarget extends Error {}
 
 export type PostOptions = {
@@ -22,7 +22,7 @@ export type PostOptions = {
 }
 
 export async function postJson(url: string, { headers, body, rules, reach, signal }: PostOptions): Promise<HostAnswer> {
-  // Checked when the address was stored, and again here: the platform's rules may have changed.
+  // Checked again, because the platform's rules may have changed since the URL was stored.
   const refusal = targetRefusal(url, rules)
   if (refusal) throw new RefusedTarget(`the address ${refusal}`)
   const payload = Buffer.from(JSON.stringify(body))

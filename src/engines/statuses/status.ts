@@ -1,8 +1,8 @@
-// The commit status of a deployment: its state, description and URL.
+// Builds the commit status of a deployment.
 import type { Urls } from '../../platform/http/urls.ts'
 import type { DueStatus } from '../../services/deployments/index.ts'
 
-/** As GitHub, Gitea and Forgejo take it. */
+/** For GitHub, Gitea and Forgejo. */
 export type CommitStatus = {
   state: 'pending' | 'success' | 'failure' | 'error'
   target_url?: string
@@ -10,7 +10,7 @@ export type CommitStatus = {
   context: string
 }
 
-/** As GitLab takes it; `ref` tells it to which pipeline the status belongs. */
+/** For GitLab, which finds the pipeline by `ref`. */
 export type PipelineStatus = {
   state: 'pending' | 'running' | 'success' | 'failed' | 'canceled'
   target_url?: string
@@ -19,10 +19,10 @@ export type PipelineStatus = {
   ref?: string
 }
 
-// GitHub refuses longer ones.
+// GitHub refuses longer descriptions.
 const maxDescription = 140
 
-// Failures not caused by the commit: hosts show them as errors, not as failures.
+// Not caused by the commit, so hosts show these as errors instead of failures.
 const notTheCommits = new Set([
   'platform_disk_full',
   'platform_storage_unavailable',
@@ -34,7 +34,7 @@ const notTheCommits = new Set([
   'host_key_changed',
 ])
 
-/** Messages of these quote what the project printed, and commits may be public. */
+/** Replacements for messages that quote output, because commits may be public. */
 const quoting: Record<string, string> = {
   install_failed: 'The installation failed',
   build_failed: 'The build failed',
@@ -54,7 +54,7 @@ export function statusOf(urls: Urls, due: DueStatus): CommitStatus {
     case 'BUILDING':
       return say('pending', `Building for ${kind}`)
     case 'READY': {
-      // The two times come from two clocks, the server's and the database's.
+      // The times come from two clocks, the server's and the database's.
       const seconds = Math.max(0, Math.round((due.finishedAt!.getTime() - due.createdAt.getTime()) / 1000))
       return say('success', `Deployed in ${seconds} s`, { target_url: urls.deployment(due.label) })
     }
@@ -68,12 +68,11 @@ export function statusOf(urls: Urls, due: DueStatus): CommitStatus {
   }
 }
 
-/** What is posted. */
 export function bodyOf(urls: Urls, due: DueStatus): CommitStatus | PipelineStatus {
   const status = statusOf(urls, due)
   if (due.provider !== 'gitlab') return status
   const { state: _state, context, ...rest } = status
-  // Only of a push it is known that the ref is a branch.
+  // Only for pushes, where the ref is certainly a branch.
   return { ...rest, state: pipelineState(due), name: context, ...(due.source === 'push' && { ref: due.ref }) }
 }
 
@@ -91,8 +90,8 @@ function pipelineState({ state, startedAt }: DueStatus): PipelineStatus['state']
 }
 
 /**
- * Whether the host refuses a status because it has it already, or one that cannot follow: GitLab has a state machine, in
- * which nothing goes from running to running, nor from success back to pending.
+ * Whether the host refused a status because it already has this or a later one: GitLab's state machine doesn't allow
+ * running after running, nor pending after success.
  */
 export function isStatusKept(provider: DueStatus['provider'], status: number, text: string): boolean {
   return provider === 'gitlab' && status === 400 && /Cannot transition status/.test(text)

@@ -1,4 +1,4 @@
-// The entry of the storage engine: periodic tasks that keep the disk free of what nothing needs, and its content whole.
+// The storage engine: periodic tasks that remove unneeded files and repair damaged ones.
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { Counter, Gauge, Registry } from 'prom-client'
@@ -27,9 +27,9 @@ export type StorageOptions = {
 export type Storage = {
   sweep(signal: AbortSignal): Promise<void>
   mend(signal: AbortSignal): Promise<void>
-  /** Each may run in several processes at once, and may be killed at any moment. */
+  /** Each task may run in several processes at once and may be killed at any moment. */
   tasks: Task[]
-  /** Removes what builds of dead workers left behind. Returns what ends that. */
+  /** Removes what builds of dead workers left behind. Returns a function that stops it. */
   start(): () => Promise<void>
 }
 
@@ -37,14 +37,14 @@ const hourMs = 3600_000
 const backupWaitMs = 60_000
 
 export function createStorage({ config, db, artifacts, log, registry = new Registry() }: StorageOptions): Storage {
-  // A build marks its files when it stores them, and publishes before its time is up.
+  // A build marks its files when it stores them, and publishes before its timeout.
   const graceMs = hourMs + 2 * config.build.timeoutMs
   new Gauge({
     name: 'berth_artifacts_damaged',
     help: 'Stored files that are known to be missing or damaged and are not repaired yet.',
     registers: [registry],
     async collect() {
-      // A store that is away keeps the last figure.
+      // Keeps the last value while the store is unavailable.
       const damaged = await artifacts.damaged().catch(() => null)
       if (damaged) this.set(damaged.length)
     },
@@ -85,7 +85,7 @@ export function createStorage({ config, db, artifacts, log, registry = new Regis
     if (measured > 0) log.info({ measured }, 'deployments whose bytes were not counted yet')
   }
   const here = `the disk of ${hostname()}`
-  // What all machines share is looked after by one of them.
+  // One machine maintains a shared store for all.
   const stored = artifacts.shared ? 'the artifact store' : here
   const sweeps: Task[] = artifacts.shared
     ? [

@@ -1,4 +1,4 @@
-// Measures deployments of the time before their bytes were counted, so that accounts show what they store.
+// Measures deployments from before their bytes were counted, for the accounts' totals.
 import { type Artifacts, bytesOf } from '../../platform/artifacts/artifacts.ts'
 import type { Database } from '../../platform/database/database.ts'
 import { countBytes, findUncounted } from '../../services/deployments/index.ts'
@@ -6,8 +6,8 @@ import { countBytes, findUncounted } from '../../services/deployments/index.ts'
 const perRead = 100
 
 /**
- * Returns how many were measured. The tree of a server that is a directory here is not: the host opens no path that a
- * build made, so an old server counts from its next deployment on.
+ * Returns how many were measured. Server trees that are local directories aren't, because the host opens no path that a
+ * build created, so old servers count from their next deployment.
  */
 export async function measureOld(db: Database, artifacts: Artifacts, signal: AbortSignal): Promise<number> {
   let measured = 0

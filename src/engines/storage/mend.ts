@@ -1,4 +1,4 @@
-// Repairs what is known to be damaged: from another copy, or else by a job that builds a deployment again that has it.
+// Repairs damaged files from another copy, or with a job that rebuilds a deployment that has the file.
 import type { Logger } from 'pino'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
@@ -10,9 +10,9 @@ import { readManifests } from './references.ts'
 
 export type MendOptions = { db: Database; artifacts: Artifacts; log: Logger }
 
-// A build that does not bring a file back is not repeated more often.
+// An unsuccessful rebuild isn't repeated more often.
 const askAgainMs = 24 * 3600_000
-// The newest of those that have the file; each is built until one brings it back.
+// The newest deployments with the file, which are rebuilt until one restores it.
 const maxDeployments = 5
 
 export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSignal): Promise<void> {
@@ -33,7 +33,7 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
   await readManifests(artifacts, signal, (hash, deploymentId) => {
     if (!blobs.has(hash)) return
     const known = owners.get(hash) ?? []
-    // Ids grow with time.
+    // Ids sort by time.
     owners.set(hash, [...new Set([...known, deploymentId])].sort().reverse().slice(0, maxDeployments))
   })
   for (const [hash, names] of blobs) for (const name of names) await repair(name, hash, owners.get(hash) ?? [])
@@ -43,7 +43,7 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
     log.info({ file: name }, how)
   }
 
-  /** The entry has the time of the last job; it is empty before the first one. */
+  /** The entry's note is the time of the last job; empty before the first one. */
   async function isDue(name: string): Promise<boolean> {
     const asked = Date.parse(await artifacts.readNote(name))
     return Number.isNaN(asked) || Date.now() - asked >= askAgainMs
@@ -52,16 +52,15 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
   async function repair(name: string, hash: string | undefined, deploymentIds: string[]): Promise<void> {
     const served = await findServed(db, deploymentIds)
     const ready = deploymentIds.filter((id) => served.get(id) === 'READY')
-    // At most the next deployment of the same files needs it, which asks for it then. The sweep removes what is there.
+    // Only a new deployment of the same files could need it, and would upload it again. The sweep removes the rest.
     if (ready.length === 0) {
       const wasSource = name === hash && (await noteLost(db, [hash]))
-      const what = wasSource ? 'is asked for when it is deployed again' : 'is not needed by any deployment'
+      const what = wasSource
+        ? 'will be uploaded again by the next deployment that has it'
+        : 'is not needed by any deployment'
       return settled(name, `a damaged file ${what}`)
     }
-    log.error(
-      { file: name, deploymentIds: ready },
-      'a file of these deployments is damaged; one of them is built again',
-    )
+    log.error({ file: name, deploymentIds: ready }, 'a file of these deployments is damaged; one of them is rebuilt')
     await enqueue(db, { kind: 'repair', key: hash ?? name, payload: { hash, deploymentIds: ready } })
     await artifacts.writeNote(name, new Date().toISOString())
   }

@@ -1,18 +1,18 @@
-// Which blobs the manifests name, in a fixed amount of memory for any number of them.
+// Collects the blobs that manifests reference, in a fixed amount of memory.
 import { randomBytes } from 'node:crypto'
 import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 
 export type References = {
   add(hash: string): void
-  /** Never false for a hash that was added. Rarely true for another one; the next set, with other numbers, tells. */
+  /** Never false for an added hash. Rarely true for others, and then differently in the next set. */
   has(hash: string): boolean
 }
 
-// A Bloom filter of 8 MB: of a million hashes one in ten million is wrong, of ten million one in thirty.
+// A Bloom filter of 8 MB: with a million hashes one lookup in ten million is wrong, with ten million one in thirty.
 const bitsLog2 = 26
 const probes = 7
 
-/** Hashes are random already, so each probe takes four of their bytes, mixed with numbers that nobody can know. */
+/** Hashes are already random, so each probe uses four of their bytes, mixed with secret random numbers. */
 export function createReferences(): References {
   const bits = new Uint32Array(2 ** (bitsLog2 - 5))
   const mix = new Uint32Array(new Uint8Array(randomBytes(8 * probes)).buffer)
@@ -37,13 +37,13 @@ export function createReferences(): References {
   }
 }
 
-// Within a name of a file, JSON has no bare quote, so only the fields match.
+// Quotes in file names are escaped in JSON, so only the fields match.
 const hashField = /"hash":"([0-9a-f]{64})"/g
 const fieldLength = '"hash":""'.length + 64
 
 /**
- * Reads all manifests in pieces, and calls `onHash` for every blob of them. Reports those that are cut off. Rejects if
- * one cannot be read, because what it names is not known then.
+ * Reads all manifests in pieces and calls `onHash` for every blob. Reports truncated ones. Rejects if one can't be read,
+ * because its references are unknown.
  */
 export async function readManifests(
   { inventory, report }: Pick<Artifacts, 'inventory' | 'report'>,
@@ -57,7 +57,7 @@ export async function readManifests(
   }
 }
 
-/** False if the manifest has no end. */
+/** Returns false if the manifest is truncated. */
 async function readHashes(pieces: AsyncIterable<string>, onHash: (hash: string) => void): Promise<boolean> {
   let rest = ''
   try {
@@ -71,7 +71,7 @@ async function readHashes(pieces: AsyncIterable<string>, onHash: (hash: string) 
       rest = text.slice(Math.max(end, text.length - fieldLength))
     }
   } catch (error) {
-    // Removed meanwhile.
+    // The manifest was just removed.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return true
     throw error
   }

@@ -1,15 +1,15 @@
-// Reads all blobs again and again, slowly, and reports those whose content is not what their name says.
+// Slowly reads all blobs in a loop and reports those whose content doesn't match their hash.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 import { blobName, type Encoding } from '../../platform/artifacts/blobs.ts'
 
-/** So many of the 256 folders for each run: with a run an hour, everything is read within six days. */
+/** How many of the 256 folders each run reads. With one run an hour, everything is read within six days. */
 export const foldersPerRun = 2
 
 const bytesPerMs = 16_000
 const minPauseMs = 2
 
-/** Goes on where the run before it ended. Returns how many files were read. */
+/** Continues where the previous run ended. Returns how many files were read. */
 export async function scrub(artifacts: Artifacts, signal: AbortSignal, folders = foldersPerRun): Promise<number> {
   const { inventory } = artifacts
   let read = 0
@@ -20,7 +20,7 @@ export async function scrub(artifacts: Artifacts, signal: AbortSignal, folders =
       const [, hash, encoding] = blobName.exec(name) ?? []
       read++
       const isWhole = await artifacts.isWhole(hash!, encoding as Encoding | undefined)
-      // Unless it was removed meanwhile.
+      // Unless it was just removed.
       if (!isWhole && (await inventory.has(name))) await artifacts.report(name)
       await sleep(Math.max(minPauseMs, size / bytesPerMs))
     }

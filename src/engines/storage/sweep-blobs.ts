@@ -1,24 +1,23 @@
-// Removes blobs that no manifest names and no upload needs. The store says how that is safe beside builds that publish.
+// Removes blobs that no manifest or upload references. The store makes that safe while builds publish.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 import { createReferences, readManifests } from './references.ts'
 
 export type BlobSweep = {
   artifacts: Artifacts
-  /** Files that were used later than that stay, in milliseconds since 1970. Before the sweep began by more than any build takes. */
+  /** Keeps files used after this time (milliseconds since 1970), which is longer ago than any build takes. */
   usedBefore: number
-  /** Calls `onHash` for blobs that no manifest names, but that are needed. */
+  /** Calls `onHash` for needed blobs that no manifest references. */
   alsoNeeded?(onHash: (hash: string) => void): Promise<void>
-  /** Runs what removes files, unless a backup is being taken: then false. */
+  /** Runs `work`, which removes files. Returns false if a backup is in progress. */
   exclusively(work: () => Promise<void>): Promise<boolean>
   signal: AbortSignal
 }
 
-// What is left after that many is removed by the next run.
+// The next run removes the rest.
 const maxRemoved = 200_000
 const pauseMs = 5
 
-/** Returns what was removed. */
 export async function sweepBlobs(sweep: BlobSweep): Promise<{ files: number; bytes: number }> {
   const { artifacts, usedBefore, signal } = sweep
   const { inventory } = artifacts
@@ -42,7 +41,7 @@ export async function sweepBlobs(sweep: BlobSweep): Promise<{ files: number; byt
   return removed
 }
 
-/** All of the 256 folders, in another order each time: a run that ends early does not always see the same ones. */
+/** The 256 folders in random order, so that runs that end early don't always see the same ones. */
 function shuffled(): number[] {
   return Array.from({ length: 256 }, (_, folder) => ({ folder, at: Math.random() }))
     .sort((a, b) => a.at - b.at)

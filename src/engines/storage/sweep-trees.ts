@@ -1,4 +1,4 @@
-// Removes what belongs to deployments and projects that are gone: manifests, server trees, work trees, caches and keys.
+// Removes what deleted deployments and projects left behind: manifests, server trees, work trees, caches and keys.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Artifacts, Remnant, RemnantFolder } from '../../platform/artifacts/artifacts.ts'
@@ -12,7 +12,7 @@ export type TreeSweep = {
   db: Database
   artifacts: Artifacts
   dataDir: string
-  /** What changed later than that stays, in milliseconds since 1970. */
+  /** Keeps what changed after this time (milliseconds since 1970). */
   usedBefore: number
   exclusively(work: () => Promise<void>): Promise<boolean>
   log: Logger
@@ -22,11 +22,11 @@ export type TreeSweep = {
 const askedAtOnce = 500
 const maxRemoved = 10_000
 const removedAtOnce = 20
-// Deleted deployments lose their files at once, so leftovers are few. If more than that is unknown, the database is not
-// the one that these files belong to.
+// Deleted deployments lose their files immediately, so leftovers are few. If more files are unknown, this is probably
+// the wrong database.
 const fewUnknown = 50
 
-/** What this machine has. */
+/** Sweeps this machine's own folders. */
 export async function sweepTrees(sweep: TreeSweep): Promise<void> {
   for (const folder of sweep.artifacts.inventory.remnants) if (!folder.shared) await sweepRemnants(sweep, folder)
   await sweepKeyFolders()
@@ -34,12 +34,12 @@ export async function sweepTrees(sweep: TreeSweep): Promise<void> {
   await sweepCaches(sweep)
 }
 
-/** What a store has for all machines. */
+/** Sweeps the folders that all machines share. */
 export async function sweepShared(sweep: TreeSweep): Promise<void> {
   for (const folder of sweep.artifacts.inventory.remnants) if (folder.shared) await sweepRemnants(sweep, folder)
 }
 
-/** Manifests and server trees. Those of builds under way and of READY deployments stay. */
+/** Sweeps manifests and server trees, except those of running builds and READY deployments. */
 async function sweepRemnants(sweep: TreeSweep, folder: RemnantFolder): Promise<void> {
   const isOld = async ({ usedAt }: Remnant) => ((await usedAt()) ?? sweep.usedBefore) < sweep.usedBefore
   const gone = await listGone(sweep, folder, async (found) => {
@@ -50,7 +50,7 @@ async function sweepRemnants(sweep: TreeSweep, folder: RemnantFolder): Promise<v
     const unneeded: Remnant[] = []
     for (const one of found) {
       const state = served.get(one.id)
-      // Half-written by a worker that died; a build under way may write it now.
+      // If old, left half-written by a dead worker; otherwise a running build may be writing it.
       if (state === 'READY' && /\.new$/.test(one.name) && (await isOld(one)))
         await removeTree(join(folder.name, one.name))
       else if (state === undefined && (await isOld(one))) unneeded.push(one)
@@ -60,7 +60,7 @@ async function sweepRemnants(sweep: TreeSweep, folder: RemnantFolder): Promise<v
   await removeAll(sweep, gone, folder.remove)
 }
 
-/** Work trees of builds and repairs whose worker died. While one runs, its job is there. */
+/** Removes work trees without a job, whose worker died. */
 async function sweepBuilds(sweep: TreeSweep): Promise<void> {
   const folder = remnantsIn(join(sweep.dataDir, 'builds'), /^(dpl_\w+)(?:\.\w+)?$/, ({ name }) =>
     removeTree(join(folder.name, name)),
@@ -89,7 +89,7 @@ async function sweepCaches(sweep: TreeSweep): Promise<void> {
   await removeAll(sweep, gone, folder.remove)
 }
 
-/** What `unneeded` picks from a folder, unless it is most of it. */
+/** The unneeded entries of a folder; none if that would be most of them. */
 async function listGone(
   { log, signal }: TreeSweep,
   folder: RemnantFolder,

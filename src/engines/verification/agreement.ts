@@ -1,7 +1,7 @@
-// Combines the answers of several servers of a zone: one that is wrong, outdated or down must not decide.
+// Combines the answers of a zone's servers, so that one that is wrong, outdated or down doesn't decide.
 import type { Failure } from './ask.ts'
 
-/** The answer of one server, or why there is none. */
+/** One server's answer, or why there is none. */
 export type Reply<T> = { server: string; value: T; failure: null } | { server: string; value: null; failure: Failure }
 
 export type Agreement<T> =
@@ -12,8 +12,8 @@ export type Agreement<T> =
   | { kind: 'silent'; failures: Failure[] }
 
 /**
- * Half of the servers that were asked must answer, and two thirds of the answers must be the same. So one of three can
- * neither make nor take a proof, one of two makes it undecided, and a zone with one broken server of two still counts.
+ * Half of the queried servers must answer, and two thirds of the answers must agree. So one server of three can neither
+ * create nor remove a proof, one of two makes it undecided, and a zone with one broken server of two still counts.
  */
 export function agree<T>(replies: readonly Reply<T>[], sameness: (value: T) => string): Agreement<T> {
   const answers = replies.filter((reply) => reply.failure === null)

@@ -1,4 +1,4 @@
-// Parses answers of DNS servers for the verification: the records of eight types. Every octet is untrusted.
+// Parses DNS answers for verification: records of eight types, from untrusted bytes.
 
 import { ipv4Text, ipv6Text } from '../../dns/addresses.ts'
 import { dnskeyTextOfRdata, dsTextOfRdata } from '../../dns/dnssec/ds-texts.ts'
@@ -16,12 +16,12 @@ import { type NameCache, printable, readName } from '../../dns/packet/wire-names
 const types = ['A', 'NS', 'CNAME', 'SOA', 'TXT', 'AAAA', 'DS', 'DNSKEY'] as const
 export type Type = (typeof types)[number]
 
-/** `data` is a name, an address or a text, depending on the type; of an SOA only the owner is used. */
-export type Rr = { name: string; type: Type; data: string /** Of a DS alone. */; ttl?: number }
+/** `data` is a name, an address or a text, depending on the type; empty for an SOA. Only a DS has a `ttl`. */
+export type Rr = { name: string; type: Type; data: string; ttl?: number }
 
 export type Answer = {
   code: number
-  /** The AA flag: not from a cache. */
+  /** The AA flag: the answer is not from a cache. */
   authoritative: boolean
   truncated: boolean
   answer: Rr[]
@@ -54,7 +54,7 @@ function readData(message: Buffer, type: Type, { dataStart, end }: WireRecord, k
   return type === 'A' ? ipv4Text(data) : ipv6Text(data)
 }
 
-/** The records of a message; null if it does not answer this query at all. Throws a RangeError if it is broken. */
+/** Returns the records; null if the message doesn't answer this query. Throws a RangeError if it is malformed. */
 export function decodeAnswer(message: Buffer, query: Buffer): Answer | null {
   if (!isAnswerTo(message, query)) return null
   const bits = flagsOf(message)
@@ -63,7 +63,7 @@ export function decodeAnswer(message: Buffer, query: Buffer): Answer | null {
     authoritative: (bits & flags.authoritative) !== 0,
     truncated: (bits & flags.truncated) !== 0,
   }
-  // A truncated answer is requested again over TCP.
+  // A truncated answer is queried again over TCP.
   if (read.truncated || !hasQuestion(message)) return { ...read, answer: [], authority: [] }
   const known: NameCache = new Map()
   let at = query.length
@@ -76,7 +76,7 @@ export function decodeAnswer(message: Buffer, query: Buffer): Answer | null {
       if (type && record.class === classIn) {
         const { name } = readName(message, record.start, known)
         const data = readData(message, type, record, known)
-        // The TTL is before the length of the data.
+        // The TTL precedes the two-byte length of the data.
         found.push({ name, type, data, ...(type === 'DS' && { ttl: message.readUInt32BE(record.dataStart - 6) }) })
       }
       at = record.end

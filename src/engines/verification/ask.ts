@@ -1,29 +1,29 @@
-// Asks one DNS server one question: over UDP, then over TCP if the answer does not fit. Bounded in time, never cached.
+// Sends one query to one DNS server: over UDP, then over TCP if the answer doesn't fit. Limited in time, never cached.
 import { randomInt } from 'node:crypto'
 import { type ExchangeFailure, exchangeOverTcp, exchangeOverUdp, type Server } from '../../dns/packet/exchange.ts'
 import { rcodes } from '../../dns/packet/numbers.ts'
 import { type Answer, decodeAnswer, encodeQuery, type Type } from './answer.ts'
 
-/** Why a server gave no answer. None of these says anything about the name in question. */
+/** Why a server gave no answer. None of these says anything about the queried name. */
 export type Failure = 'timeout' | 'unreachable' | 'malformed' | 'servfail' | 'refused' | 'lame' | 'unresolved'
 
 export type Endpoint = Server
 
 export type AskOptions = {
   recursive?: boolean
-  /** Ends the whole check, when the job is lost or the worker stops. The promise then rejects. */
+  /** Ends the whole check when the job is lost or the worker stops. Promises then reject. */
   signal: AbortSignal
-  /** When the check must be over, by `performance.now()`. */
+  /** When the check must end, by `performance.now()`. */
   deadlineMs: number
 }
 
-// A datagram may be lost, so it is sent twice; an authoritative server that takes longer counts as down.
+// Sent twice, because datagrams may be lost. An authoritative server that takes longer counts as down.
 const answerMs = 2_000
 const resendMs = 700
-// A resolver may have to ask half a dozen servers first.
+// A resolver may have to query half a dozen servers first.
 const recursiveAnswerMs = 4_000
 
-/** The time that one exchange has; 0 when the check is over. */
+/** The timeout of one exchange; 0 when the check is over. */
 function timeOf({ deadlineMs, recursive }: AskOptions): number {
   return Math.max(0, Math.min(recursive ? recursiveAnswerMs : answerMs, deadlineMs - performance.now()))
 }
@@ -51,7 +51,7 @@ async function askOver(
   return read(await exchange(endpoint, query, { timeoutMs, resendMs, signal }), query)
 }
 
-/** Never rejects because of a server's behaviour. An answer is NOERROR or NXDOMAIN. */
+/** Never rejects because of a server. An answer is NOERROR or NXDOMAIN. */
 export async function ask(
   endpoint: Endpoint,
   name: string,

@@ -1,4 +1,4 @@
-// One check of one domain: queries public DNS and evaluates the answers. It changes nothing.
+// Checks one domain: queries public DNS and evaluates the answers, without changing anything.
 import { foreignDs, foreignText } from '../../services/dns/index.ts'
 import type { CheckResult, Claim } from '../../services/verification/index.ts'
 import { type Delegation, type DnsAccess, findDelegation } from './delegation.ts'
@@ -7,7 +7,7 @@ import { findDs } from './parent.ts'
 import { missingReason, undecidedReason, unreachableReason } from './reasons.ts'
 import { findTexts } from './texts.ts'
 
-// Answers of untrusted servers are stored and shown only up to these limits.
+// Limits for storing and showing the answers of untrusted servers.
 const maxShown = 20
 const maxShownCharacters = 300
 
@@ -20,20 +20,20 @@ export function isOurSet(seen: readonly string[], ours: readonly string[]): bool
 }
 
 /**
- * Whether a delegation to the claim's pair proves it: only while no other account has, or ever had, that pair for the
- * name or one above it, and never below a name that another account has proved. A wildcard is proved with its host.
+ * Whether a delegation to the claim's pair proves it: only if no other account ever had that pair for the name or one
+ * above it, and never below a name that another account has proved. A wildcard is proved with its host.
  */
 export function ownsDelegation(claim: Claim): boolean {
   if (claim.name !== claim.host) return claim.nearestOwned?.own === true && claim.nearestOwned.name === claim.host
   return claim.verified || (claim.exclusive && claim.nearestOwned?.own !== false)
 }
 
-/** Within a zone on our nameservers, the closest proved name decides, if it is in that zone. */
+/** In a zone on our nameservers, the closest proved name within it decides. */
 function ownsHosted(claim: Claim, zone: string): boolean {
   return claim.nearestOwned?.own === true && isWithin(claim.nearestOwned.name, zone)
 }
 
-/** A DS record that another provider left at the parent makes every answer invalid; null if there is none. */
+/** Warns of DS records that another provider left at the parent, which make every answer invalid. */
 async function foreignDsNote(
   { host, keys }: Claim,
   delegation: Extract<Delegation, { kind: 'delegated' }>,
@@ -78,7 +78,7 @@ export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): 
   }
   const expected = { nameservers: ours, pool: dns.nameservers, txt: { name: txtName, value: txtValue } }
   const reason = missingReason(claim, delegation, texts?.agreement ?? null, expected)
-  // The delegation that proved the domain is gone; that is a miss even if the TXT record is unknown.
+  // The delegation that proved the domain is gone, which is a miss even if the TXT record is unknown.
   const isMiss = texts === null || texts.agreement.kind === 'agreed' || claim.method === 'nameservers'
   return { outcome: isMiss ? 'missed' : 'unknown', observed, reason }
 }

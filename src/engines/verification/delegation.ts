@@ -1,4 +1,4 @@
-// Finds the nameservers of a name by querying the zones above it, cut by cut, never our own servers.
+// Finds a name's nameservers by querying the zones above it, cut by cut, but never our own servers.
 
 import { rcodes } from '../../dns/packet/numbers.ts'
 import { type Agreement, agree, type Reply } from './agreement.ts'
@@ -10,31 +10,31 @@ export type DnsAccess = {
   lookups: Lookups
   /** The endpoint for the server at an address; tests run all servers on one machine. */
   reach(address: string): Endpoint
-  /** The service's own nameservers, the whole pool. */
+  /** The whole pool of our own nameservers. */
   nameservers: readonly string[]
 }
 
 /** Where a name is in the DNS. */
-export type Delegation = { /** Servers that told it. */ asked: string[] } & Where
+export type Delegation = { /** The servers that reported it. */ asked: string[] } & Where
 
 type Where =
   /** The zone above delegates it. */
   | { kind: 'delegated'; parent: string; parentServers: Server[]; nameservers: string[]; servers: Server[] }
-  /** It is part of a zone on other servers; `exists` says whether that zone has the name. */
+  /** It is part of a zone on other servers. `exists`: the zone has the name. */
   | { kind: 'inside'; zone: string; nameservers: string[]; servers: Server[]; exists: boolean }
-  /** It is part of a zone that only our own servers have. */
+  /** It is part of a zone that is only on our servers. */
   | { kind: 'hosted'; zone: string; nameservers: string[] }
   | { kind: 'undecided'; zone: string; agreement: Exclude<Agreement<Cut>, { kind: 'agreed' }> }
 
-/** The zone cut between a zone and a name below it, as one server of the zone reports it; `owner` is null if none. */
+/** The zone cut between a zone and a name below it, as reported by one server. `owner` is null if there is none. */
 export type Cut = { owner: string | null; nameservers: string[]; exists: boolean }
 
-// A name of a hundred labels may have as many zones above it, but only an attacker makes one.
+// A name with a hundred labels may have as many zones above it, but only an attacker creates one.
 const maxCuts = 12
 
 export type ServerQuestion<T> = { name: string; type: Type; read(answer: Answer): T | Failure }
 
-/** Sends all servers the same question, each at its next address if one does not answer. */
+/** Sends the same query to all servers, trying each one's next address if one fails. */
 export function askServers<T extends object>(
   servers: readonly Server[],
   { name, type, read }: ServerQuestion<T>,
@@ -57,7 +57,7 @@ export function askServers<T extends object>(
 
 function readCut(answer: Answer, host: string, zone: string): Cut | Failure {
   if (answer.authoritative) {
-    // A server that has the child zone too answers for it.
+    // The server also has the child zone and answers for it.
     const nameservers = namesOf(answer.answer, host, 'NS')
     if (nameservers.length > 0) return { owner: host, nameservers, exists: true }
   }
@@ -67,13 +67,13 @@ function readCut(answer: Answer, host: string, zone: string): Cut | Failure {
   if (below && answer.code === rcodes.NOERROR) {
     return { owner: below.name, nameservers: namesOf(answer.authority, below.name, 'NS'), exists: true }
   }
-  // Neither authoritative nor a referral: the server does not have the zone it is listed for.
+  // Neither authoritative nor a referral: the server doesn't have the zone it is listed for.
   if (!answer.authoritative) return 'lame'
   return { owner: null, nameservers: [], exists: answer.code !== rcodes.NXDOMAIN }
 }
 
 /**
- * Our own servers are left out, by name and by address. They answer with what the claiming account wrote here, which
+ * Excludes our own servers, by name and by address. They answer with what the claiming account entered here, which
  * proves nothing.
  */
 async function foreignServers(nameservers: string[], { lookups, ...our }: DnsAccess, bounds: Bounds) {
@@ -83,7 +83,7 @@ async function foreignServers(nameservers: string[], { lookups, ...our }: DnsAcc
     lookups.serversOf(foreign, bounds),
     lookups.allAddressesOf(our.nameservers, bounds),
   ])
-  // If our own addresses are unknown, other servers cannot be told from ours.
+  // If our own addresses are unknown, we can't distinguish other servers from ours.
   if (typeof own === 'string') return servers.map(({ name }) => ({ name, addresses: [] }))
   return servers.filter(({ addresses }) => !addresses.some((address) => own.includes(address)))
 }

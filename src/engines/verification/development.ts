@@ -1,4 +1,4 @@
-// Names that do not exist on the internet: in development, `.test` and `.localhost` use Berth's own nameservers.
+// Checks names that don't exist on the internet: in development, `.test` and `.localhost` use our own nameservers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config.ts'
 import { listenAddress, reachableAddress } from '../../dns/listen-address.ts'
@@ -10,7 +10,7 @@ import { type Bounds, namesOf } from './lookups.ts'
 import { listed } from './reasons.ts'
 
 const topLevels = new Set(['test', 'localhost'])
-// A domain is checked as soon as it is attached; its zone reaches the nameservers a little later.
+// A domain is checked as soon as it is attached, slightly before its zone reaches the nameservers.
 const settleMs = 2_000
 const pauseMs = 50
 
@@ -23,7 +23,7 @@ async function nameserversAt(endpoint: Endpoint, host: string, bounds: Bounds): 
   return typeof answer !== 'string' && answer.authoritative ? namesOf(answer.answer, host, 'NS') : null
 }
 
-/** Our own nameservers answer with nobody's records for a name that others have claimed too, and prove nothing then. */
+/** For a name that others have claimed too, our own nameservers serve nobody's records and prove nothing. */
 function disputedReason(claim: Claim, { nameservers: pool }: Config): string | null {
   const { name, host, verified } = claim
   if (name !== host || verified || (claim.exclusive && claim.served)) return null

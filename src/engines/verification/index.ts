@@ -1,2 +1,2 @@
-// The entry of the engine that checks who owns a domain.
+// The public interface of the engine that checks who owns a domain.
 export { createVerification } from './verification.ts'

@@ -1,4 +1,4 @@
-// Queries to the resolvers: the zone of a name, its nameservers, and their addresses.
+// Queries the resolvers for the zone of a name, its nameservers, and their addresses.
 import { randomInt } from 'node:crypto'
 import { getServers } from 'node:dns'
 import { listenAddress } from '../../dns/listen-address.ts'
@@ -8,34 +8,34 @@ import { type AskOptions, ask, type Endpoint, type Failure } from './ask.ts'
 
 export type Bounds = Pick<AskOptions, 'signal' | 'deadlineMs'>
 
-/** A nameserver of a zone; without an address it cannot be queried. */
+/** A nameserver of a zone. Without an address it can't be queried. */
 export type Server = { name: string; addresses: string[] }
 
 export type Zone = { name: string; nameservers: string[] }
 
 export type Lookups = {
-  /** The zone that a name is in, with its nameservers, as far as the resolvers know it. */
+  /** The zone of a name and its nameservers, according to the resolvers. */
   zoneOf(name: string, bounds: Bounds): Promise<Zone | Failure>
-  /** A random selection, if there are many. */
+  /** Returns a random selection if there are many. */
   serversOf(nameservers: readonly string[], bounds: Bounds): Promise<Server[]>
-  /** Every address of all the names, which are our own; kept for a while. */
+  /** All addresses of our own nameservers, cached for a while. */
   allAddressesOf(names: readonly string[], bounds: Bounds): Promise<string[] | Failure>
 }
 
 export type LookupOptions = {
-  /** `address[:port]` each; empty: the system's. */
+  /** Each is `address[:port]`. If empty, the system's. */
   resolvers: readonly string[]
   /** Whether servers at non-public addresses may be queried. */
   allowPrivate: boolean
 }
 
 const maxResolvers = 3
-// Enough to outvote one wrong and one unreachable server; top-level domains have up to thirteen.
+// Enough to outvote one wrong and one unreachable server. Top-level domains have up to thirteen.
 const maxServers = 5
 const maxAddresses = 2
-// Zones are rarely many labels apart; a name of a hundred labels must not cause a hundred queries.
+// Zones are rarely many labels apart, and a name with a hundred labels must not cause a hundred queries.
 const maxClimb = 8
-// The addresses of a pool of 26 names are 52 questions, too many for every check.
+// A pool of 26 names takes 52 queries, too many for every check.
 const keepMs = 60_000
 
 export function isWithin(name: string, zone: string): boolean {
@@ -47,7 +47,7 @@ export function namesOf(records: readonly Rr[], owner: string, type: Type): stri
   return [...new Set(found.map(({ data }) => data))].sort()
 }
 
-/** Random, so that an attacker cannot predict which servers will be queried. */
+/** Random, so that an attacker can't predict which servers will be queried. */
 function someOf<T>(all: readonly T[], count: number): T[] {
   return [...all]
     .map((one) => ({ one, at: randomInt(2 ** 32) }))
@@ -89,7 +89,7 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
     for (const type of ['A', 'AAAA'] as const) {
       const found = await addressesOf(name, type, bounds)
       if (typeof found === 'string') continue
-      // Addresses in the DNS are untrusted; they must not lead into the network of this server.
+      // Addresses in the DNS are untrusted and must not lead into this server's network.
       const usable = found.filter((address) => allowPrivate || isPublicAddress(address))
       if (usable.length > 0) return { name, addresses: someOf(usable, maxAddresses) }
     }
@@ -103,12 +103,12 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
       const labels = name.split('.')
       let failure: Failure = 'servfail'
       for (let skip = 0; skip < labels.length && skip < maxClimb; skip++) {
-        // The last try is the top-level domain, which every resolver knows.
+        // The last attempt is the top-level domain, which every resolver knows.
         const candidate = labels.slice(skip === maxClimb - 1 ? -1 : skip).join('.')
         const answer = await resolve(candidate, 'SOA', bounds)
         if (typeof answer === 'string') {
           failure = answer
-          // Without a resolver the climb is pointless; if the servers of a zone are broken, the zone above may work.
+          // Without a resolver, continuing is pointless. If a zone's servers are broken, the zone above may work.
           if (answer === 'unreachable') return answer
           continue
         }

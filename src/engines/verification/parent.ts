@@ -1,4 +1,4 @@
-// Asks the servers of the zone above a name for its DS records.
+// Queries the parent zone's servers for a name's DS records.
 import type { ParentAnswer } from '../../services/dns/index.ts'
 import { agree } from './agreement.ts'
 import type { Answer } from './answer.ts'
@@ -8,7 +8,7 @@ import { dsReason, undecidedReason, unreachableReason } from './reasons.ts'
 
 type Shown = { ds: string[]; ttl: number }
 
-// Answers of untrusted servers are stored and shown only up to this; a parent has one or two.
+// Limits for the answers of untrusted servers. A parent has one or two records.
 const maxDs = 20
 const maxCharacters = 300
 
@@ -19,7 +19,7 @@ function readDs(answer: Answer, host: string): Shown | 'lame' {
   return { ds, ttl: Math.max(0, ...found.map(({ ttl }) => ttl ?? 0)) }
 }
 
-/** The DS records of a name, as the servers of the zone above show them. */
+/** The DS records of a name on the parent zone's servers. */
 export async function askForDs(
   host: string,
   { zone, servers }: { zone: string; servers: readonly Server[] },
@@ -43,7 +43,7 @@ export async function askForDs(
   }
 }
 
-/** The same of a name that is delegated, or would be. */
+/** Like `askForDs`, from a delegation. */
 export function findDs(
   host: string,
   delegation: Exclude<Delegation, { kind: 'undecided' | 'hosted' }>,
@@ -55,7 +55,7 @@ export function findDs(
   return askForDs(host, { zone, servers }, dns, bounds)
 }
 
-/** The same from the name alone, where the zone above is not on our own servers. */
+/** Like `askForDs`, from only the name, if the zone above isn't on our servers. */
 export async function askParent(
   host: string,
   dns: DnsAccess,
@@ -72,7 +72,7 @@ export function hostedDsText(host: string, zone: string): string {
   return `${host} is below ${zone}, which uses our nameservers and is not signed. Sign ${zone} first.`
 }
 
-/** The first of a zone's nameservers that does not show all these keys; null if every one does. */
+/** The first nameserver that doesn't serve all these keys; null if all do. */
 export async function findUnserved(
   { name, keys }: { name: string; keys: readonly string[] },
   servers: readonly Server[],

@@ -1,4 +1,4 @@
-// Why a domain is not verified, in sentences that users without DNS knowledge can act upon.
+// Explains why a domain isn't verified, in sentences that users without DNS knowledge can act on.
 import { getDomain } from 'tldts'
 import { sharedAdvice, sharedText, type TxtRecord, txtAdvice } from '../../services/domains/index.ts'
 import type { Claim } from '../../services/verification/index.ts'
@@ -7,7 +7,7 @@ import type { Failure } from './ask.ts'
 import type { Cut, Delegation } from './delegation.ts'
 import type { Texts } from './texts.ts'
 
-/** What would be a proof, and all nameservers of the platform. */
+/** What would prove the domain, and all of our nameservers. */
 type Expected = { nameservers: readonly string[]; pool: readonly string[]; txt: TxtRecord }
 
 const troubleTexts: Record<Failure, string> = {
@@ -54,7 +54,7 @@ export function undecidedReason(host: string, zone: string, agreement: Exclude<A
   return `${contradiction} A change takes a while to reach all of them. ${again}`
 }
 
-/** Why the DS records of a name are not known. */
+/** Why a name's DS records are unknown. */
 export function dsReason(
   host: string,
   zone: string,
@@ -103,7 +103,7 @@ function delegatedText(host: string, parent: string, seen: readonly string[], ex
   return `${zoneText(parent)} delegates ${host} to ${listed(ours)}, but ${faults.join(' and ')}. ${advice}`
 }
 
-/** Neither the delegation nor the TXT record is a proof. `texts` is null if a TXT record cannot be one. */
+/** For domains that neither the delegation nor the TXT record proves. `texts` is null if a TXT record can't. */
 export function missingReason(
   claim: Claim,
   delegation: Exclude<Delegation, { kind: 'undecided' }>,
@@ -138,7 +138,7 @@ export function missingReason(
   return `${delegatedText(host, parent, nameservers, expected)}; or ${txt}.${found}${note}`
 }
 
-/** A name in a zone on our own nameservers; it belongs to the owner of the zone. */
+/** For names in a zone on our own nameservers, which belong to the zone's owner. */
 function hostedText({ name, attachedAbove, nearestOwned }: Claim, zone: string): string {
   if (nearestOwned?.own === false) return `${nearestOwned.name} belongs to another account, and so does ${name}.`
   if (attachedAbove.includes(zone)) {

@@ -1,4 +1,4 @@
-// The dnssec job: asks the parent of a zone for its DS records, and takes the step that follows.
+// The dnssec job: queries a zone's parent for its DS records and takes the next step.
 import type { Config } from '../../config.ts'
 import { listenAddress, reachableAddress } from '../../dns/listen-address.ts'
 import type { Handler } from '../../jobs/worker.ts'
@@ -12,17 +12,17 @@ import { askForDs, askParent, findUnserved, hostedDsText } from './parent.ts'
 
 type SigningJobOptions = { config: Config; db: Database; vault: Vault; dns: DnsAccess }
 
-// Checks wait for the network most of their time.
+// Checks mostly wait for the network.
 const concurrency = 4
 const checkMs = 25_000
-// The job fails only for an unavailable database or an internal error. The sweep finds checks that were given up.
+// Only an unavailable database or an internal error is retried. The sweep finds abandoned checks.
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
-/** Names that do not exist on the internet have no parent, and so no DS there. */
+/** Names that don't exist on the internet have no parent and no DS records. */
 const noParent = { ds: [], everywhere: [], anywhere: [], ttl: 0 }
 
 export function createSigningJob({ config, db, vault, dns }: SigningJobOptions): Handler<'dnssec'> {
-  /** Servers of a zone that is here. In development, our own nameservers are where they listen. */
+  /** The servers of a zone hosted here. In development, the addresses where our nameservers listen. */
   async function serversOf(zone: string, nameservers: readonly string[], bounds: Bounds) {
     if (!isDevelopmentName(config, zone)) return { servers: await dns.lookups.serversOf(nameservers, bounds), dns }
     const listeners = config.nameserverListen.map(listenAddress).flatMap((address) => reachableAddress(address) ?? [])
@@ -56,7 +56,7 @@ export function createSigningJob({ config, db, vault, dns }: SigningJobOptions):
       await settleSigning(db, { ...config, vault, guard: requireHeld }, check, { found, unserved })
     },
     async giveUp() {
-      // The row still has the time of the check, by which requeueForgottenSigning finds it.
+      // requeueForgottenSigning finds the check by the time in its row.
     },
   }
 }

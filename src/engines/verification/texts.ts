@@ -15,8 +15,8 @@ export async function findTexts(
 ): Promise<{ agreement: Agreement<Texts>; seen: string[] }> {
   const read = (answer: Answer) => {
     if (!answer.authoritative) return 'lame'
-    // A CNAME is reported but not followed. A wildcard CNAME leads to a name of some service, whose other customers
-    // could then prove the domain as theirs. It also avoids loops.
+    // Reports a CNAME without following it. A wildcard CNAME leads to a service whose other customers could then prove
+    // the domain as theirs. This also avoids loops.
     const [alias = null] = namesOf(answer.answer, name, 'CNAME')
     return { values: alias === null ? namesOf(answer.answer, name, 'TXT') : [], alias }
   }

@@ -1,4 +1,4 @@
-// The verify job checks who owns a domain, records the result, and queues the next check; the dnssec job is beside it.
+// The verify job: checks who owns a domain, records the result, and queues the next check. Also creates the dnssec job.
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
@@ -23,12 +23,12 @@ export type VerificationOptions = {
   reach?(address: string): Endpoint
 }
 
-// Checks wait for the network most of their time.
+// Checks mostly wait for the network.
 const concurrency = 8
 const dnsPort = 53
 /** A check that takes longer ends as undecided. */
 const checkMs = 25_000
-// The job fails only for an unavailable database or an internal error. The sweep finds checks that were given up.
+// Only an unavailable database or an internal error is retried. The sweep finds abandoned checks.
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
 export function createVerification(options: VerificationOptions): {
@@ -65,7 +65,7 @@ export function createVerification(options: VerificationOptions): {
         log.debug({ domain: claim.name, change, ...result }, 'checked the ownership of a domain')
       },
       async giveUp() {
-        // The row still has the time of the check, by which requeueForgottenChecks finds it.
+        // requeueForgottenChecks finds the check by the time in its row.
       },
     },
   }
