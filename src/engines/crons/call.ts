@@ -46,7 +46,7 @@ async function reach({ addresses, ca }: EdgePlaces, host: string, signal: AbortS
       why = (error as Error).message
     }
   }
-  throw new ExchangeFailure(`No edge could be reached: ${why}.`)
+  throw new NoAnswer(`No edge could be reached: ${why}.`)
 }
 
 /** `ended` is whether the response was complete before the abort. */
@@ -61,11 +61,11 @@ export async function callProduction(
     let status: number | null = null
     sent.on('error', (error) => {
       if (status !== null) resolve({ status, ended: false })
-      else reject(signal.aborted ? error : new ExchangeFailure(`The connection failed: ${error.message}.`))
+      else reject(signal.aborted ? error : new NoAnswer(`The connection failed: ${error.message}.`))
     })
     sent.on('upgrade', (_response, upgraded) => {
       upgraded.destroy()
-      reject(new ExchangeFailure('Production switched protocols.'))
+      reject(new NoAnswer('Production switched protocols.'))
     })
     sent.on('response', (response) => {
       const answered = response.statusCode!

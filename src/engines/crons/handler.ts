@@ -6,7 +6,7 @@ import type { Database } from '../../platform/database/database.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
 import { type BegunRun, beginRun, endRun, type RunResult } from '../../services/crons/index.ts'
-import { callProduction, ExchangeFailure } from './call.ts'
+import { callProduction, NoAnswer } from './call.ts'
 import { type EdgePlaces, placesOf } from './places.ts'
 
 export type CronDeps = { db: Database; config: Config; urls: Urls; vault: Vault; log: Logger }
@@ -50,7 +50,7 @@ async function call(run: BegunRun, { places, urls, timeoutMs, signal }: Call): P
   } catch (error) {
     if (signal.aborted) return settle(failed('The worker stopped before the response arrived.'))
     if (deadline.aborted) return settle(failed(`There was no answer within ${timeoutMs / 1000} s.`))
-    if (!(error instanceof ExchangeFailure)) throw error
+    if (!(error instanceof NoAnswer)) throw error
     return settle(failed(error.message))
   }
 }

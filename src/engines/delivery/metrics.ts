@@ -26,7 +26,7 @@ export function createDeliveryMetrics(
     registers: [registry],
   })
   // Not cached, because the count is limited.
-  const waiting = keptFigure(facts.waiting, { keptMs: 0 })
+  const waiting = cachedFigure(facts.waiting, { ttlMs: 0 })
   new Gauge({
     name: 'berth_webhook_in_flight',
     help: 'Attempts under way in this process.',

@@ -27,7 +27,7 @@ const textOf = (rdata: Buffer): string => {
 }
 
 /** The names in a record, with the types to query there. */
-function* leads({ type, rdata }: WholeRecord): Generator<Question> {
+function* leads({ type, rdata }: DecodedRecord): Generator<Question> {
   const nameAt = (offset: number) => readName(rdata, offset).name
   const host = function* (name: string): Generator<Question> {
     yield { name, type: 'A' }
@@ -65,7 +65,7 @@ function common(domain: string): Question[] {
 const keyOf = ({ type, rdata }: DecodedRecord) => `${type} ${rdata.toString('latin1')}`
 
 /** Removes records synthesized by a wildcard, except at names with other records, where the wildcard doesn't apply. */
-function withoutCovered(domain: string, found: WholeRecord[], wildcards: WholeRecord[]): WholeRecord[] {
+function withoutCovered(domain: string, found: DecodedRecord[], wildcards: DecodedRecord[]): DecodedRecord[] {
   const covered = new Set(wildcards.map(keyOf))
   if (covered.size === 0) return found
   const own = found.filter((record) => record.name === domain || !covered.has(keyOf(record)))
@@ -98,7 +98,7 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
   }
 
   /** Returns the answer of the first server that has one; null if none does. */
-  async function ask({ name, type }: Question): Promise<WholeRecord[] | null> {
+  async function ask({ name, type }: Question): Promise<DecodedRecord[] | null> {
     for (const [index, { server }] of servers.entries()) {
       if (failures[index]! >= maxFailures) continue
       if (questions >= maxQuestions) return null

@@ -19,7 +19,7 @@ const transferMs = 60_000
 const maxOctets = 16 * 1024 * 1024
 
 /** Serial, refresh and retry are the first three of the five numbers at the end. */
-export function readSoa({ rdata }: WholeRecord): Soa | null {
+export function readSoa({ rdata }: DecodedRecord): Soa | null {
   if (rdata.length < 22) return null
   const at = rdata.length - 20
   const [serial, refreshSeconds, retrySeconds] = [0, 4, 8].map((offset) => rdata.readUInt32BE(at + offset))
@@ -59,7 +59,7 @@ const escaped = (name: string) =>
   name.replace(/[^A-Za-z0-9._*\\-]/g, (octet) => `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`)
 
 /** The records in generic form (RFC 3597), without those that our zones provide themselves. */
-export async function linesOf(zone: string, records: readonly WholeRecord[]): Promise<string> {
+export async function linesOf(zone: string, records: readonly DecodedRecord[]): Promise<string> {
   const pauses = createPauses()
   const lines: string[] = []
   for (const { name, type, class: kind, ttl, rdata } of records) {

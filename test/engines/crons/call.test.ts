@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { callProduction, ExchangeFailure } from '../../../src/engines/crons/call.ts'
+import { callProduction, NoAnswer } from '../../../src/engines/crons/call.ts'
 import { placesOf } from '../../../src/engines/crons/places.ts'
 import { type Authority, createAuthority } from '../../tls/authority.ts'
 
@@ -48,8 +48,8 @@ test('production is asked by HTTPS alone, at an edge elsewhere if there is none 
     return callProduction({ ...places, addresses }, { path: '/', headers: { host } }, AbortSignal.timeout(20_000))
   }
   expect(await call(caFile, 'site.apps.example.com')).toEqual({ status: 204, ended: true })
-  await expect(call(caFile, 'other.apps.example.com')).rejects.toThrow(ExchangeFailure)
-  await expect(call(null, 'site.apps.example.com')).rejects.toThrow(ExchangeFailure)
+  await expect(call(caFile, 'other.apps.example.com')).rejects.toThrow(NoAnswer)
+  await expect(call(null, 'site.apps.example.com')).rejects.toThrow(NoAnswer)
   expect(asked).toEqual(['site.apps.example.com'])
   server.closeAllConnections()
   server.close()

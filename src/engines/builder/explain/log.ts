@@ -126,7 +126,7 @@ export function createBuildLog(
     output(stream, chunk) {
       if (isFull) return
       const text = partial[stream] + decoders[stream].write(chunk)
-      partial[stream] = takeLines(text, (line) => push(stream, line.replace(/\r$/, ''))).slice(-maxLineLength * 2)
+      partial[stream] = consumeLines(text, (line) => push(stream, line.replace(/\r$/, ''))).slice(-maxLineLength * 2)
     },
     endCommand,
     async close() {

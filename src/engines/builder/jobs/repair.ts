@@ -67,7 +67,7 @@ export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
         }
         if (!(await isWhole(hash, id))) continue
         // Also if the file is no longer needed because the manifest names another one.
-        if (hash) await artifacts.settle(hash)
+        if (hash) await artifacts.clearReport(hash)
         return void log.info({ file: hash ?? id, deploymentId: id }, 'a damaged file is repaired')
       }
       throw new Error(`building ${deploymentIds.join(', ')} again did not bring ${hash ?? 'the manifest'} back`)

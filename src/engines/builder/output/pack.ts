@@ -55,7 +55,7 @@ export function openPacker({ sandbox, tree, timeoutMs, signal }: PackerOptions):
       } catch (error) {
         await close()
         signal.throwIfAborted()
-        if (!(error instanceof CutShort)) throw error
+        if (!(error instanceof TruncatedStream)) throw error
         throw failureOf(await exited, errorOutput, timeoutMs)
       }
     },

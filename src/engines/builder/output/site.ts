@@ -67,7 +67,7 @@ async function storeSmall(
   content: Buffer | null,
   guard: Guard<StoredFile> | null,
 ): Promise<StoredFile> {
-  const known = sha256 ? await artifacts.again?.(path, sha256, size) : null
+  const known = sha256 ? await artifacts.findStored?.(path, sha256, size) : null
   const isInspected = guard?.needsContent(path, size)
   if (known && !isInspected) return known
   const bytes = content ?? (await whole())

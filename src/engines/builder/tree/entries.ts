@@ -68,7 +68,7 @@ async function* readEntries(reader: ByteReader, limits: Limits): AsyncGenerator<
       }
       yield { kind: 'file', path, executable: kind === entryKinds.executable, size, content }
       if (!isConsumed) for await (const _ of reader.stream(size));
-    } else throw new CutShort('The packer wrote an unknown kind of entry.')
+    } else throw new TruncatedStream('The packer wrote an unknown kind of entry.')
   }
 }
 
@@ -79,7 +79,7 @@ async function readHeader(reader: ByteReader): Promise<{ kind: number; name: Buf
 }
 
 function checkSize(bytes: number, most: number): number {
-  if (bytes > most) throw new CutShort('The packer announced more than it may.')
+  if (bytes > most) throw new TruncatedStream('The packer announced more than it may.')
   return bytes
 }
 

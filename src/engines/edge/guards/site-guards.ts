@@ -1,6 +1,6 @@
 // Basic authentication that a site requires by its own rules (Basic-Auth in _headers).
 import type { IncomingMessage } from 'node:http'
-import { addressesOf, credentialsOf, credentialsIn, isAnyOf } from '../../../platform/site-rules/credentials.ts'
+import { addressesOf, credentialsIn, credentialsOf, isAnyOf } from '../../../platform/site-rules/credentials.ts'
 import { addVary, inOrder, makePrivate } from '../answer/header-changes.ts'
 import type { EdgeResponse } from '../answer/responses.ts'
 import type { Resolution } from '../hosts/resolve.ts'

@@ -139,7 +139,7 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
     system,
     print(stream, chunk) {
       const text = partial[stream] + decoders[stream].write(chunk)
-      partial[stream] = takeLines(text, (text) => addLine(stream, text), dropLines).slice(-maxLineLength * 2)
+      partial[stream] = consumeLines(text, (text) => addLine(stream, text), dropLines).slice(-maxLineLength * 2)
     },
     endRun() {
       for (const stream of ['stdout', 'stderr'] as const) {

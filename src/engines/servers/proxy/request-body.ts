@@ -24,25 +24,25 @@ export function sendBody(
   const { socket } = connection
   let remaining = length ?? 0
   // Visitors choose how small their chunks are. The server gets one chunk for all that arrived together.
-  const gatherer = new Gatherer((pieces, bytes) => {
+  const coalescer = new Coalescer((pieces, bytes) => {
     const parts = length === null ? [Buffer.from(`${bytes.toString(16)}\r\n`), ...pieces, chunkEnd] : pieces
     if (!connection.write(parts.length === 1 ? parts[0]! : Buffer.concat(parts))) request.pause()
   })
   const onDrain = () => request.resume()
   const stop = () => {
-    gatherer.drop()
+    coalescer.drop()
     request.off('data', onData).off('end', onEnd)
     socket.off('drain', onDrain)
   }
 
   function onData(part: Buffer): void {
-    if (length === null) return void gatherer.take(part)
+    if (length === null) return void coalescer.add(part)
     // Anything beyond the announced length would be another request.
     const allowed = part.length > remaining ? part.subarray(0, remaining) : part
     remaining -= allowed.length
-    gatherer.take(allowed)
+    coalescer.add(allowed)
     if (remaining > 0) return
-    gatherer.flush()
+    coalescer.flush()
     connection.endBody()
   }
 
@@ -51,7 +51,7 @@ export function sendBody(
       stop()
       return void onShort()
     }
-    gatherer.flush()
+    coalescer.flush()
     stop()
     if (length === null) {
       connection.write(lastChunk)
