@@ -1,4 +1,4 @@
-// Starts the console: the address, the session, the live stream, then the screen.
+// Starts the console.
 import { render } from 'preact'
 import { startRouter } from './kit/router.tsx'
 import { startClock } from './kit/time.tsx'
@@ -8,7 +8,7 @@ import { App } from './shell/app.tsx'
 startRouter(routes)
 startClock()
 render(<App />, document.getElementById('app')!)
-// Beside the session, where one of the other screens is wanted; else when the first one is there.
-const prepare = () => void loadScreens().catch(() => {})
-if (location.pathname !== '/') prepare()
-else addEventListener('load', () => setTimeout(prepare, 500))
+// Loads the other screens at once if one of them is opened, otherwise after the first screen.
+const preload = () => void loadScreens().catch(() => {})
+if (location.pathname !== '/') preload()
+else addEventListener('load', () => setTimeout(preload, 500))

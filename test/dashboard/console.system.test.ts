@@ -39,7 +39,7 @@ describeConsole('the console', environment, async (console) => {
     expect(await page.locator(':focus').getAttribute('name')).toBe('email')
     await page.getByLabel('Your email').fill('ada@example.com')
     await page.getByRole('button', { name: 'Set up' }).click()
-    await page.getByRole('heading', { name: 'You are in' }).waitFor()
+    await page.getByRole('heading', { name: "You're signed in" }).waitFor()
     await picture(page, 'you-are-in')
     expect(page.url()).toBe(`${console.url}/setup`)
     await page.getByRole('button', { name: 'Later' }).click()
@@ -49,7 +49,7 @@ describeConsole('the console', environment, async (console) => {
 
     const second = await console.visitor()
     await second.page.goto(`${console.url}/setup#${code}`)
-    await second.page.getByRole('heading', { name: 'This link is not valid any more' }).waitFor()
+    await second.page.getByRole('heading', { name: 'This link is no longer valid' }).waitFor()
     await second.context.close()
   })
 
@@ -146,7 +146,7 @@ describeConsole('the console', environment, async (console) => {
     await addDevice(visitor)
     await page.goto((await console.newPerson({ email: 'passkey@example.com' })).link)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('button', { name: 'Make a passkey' }).click()
+    await page.getByRole('button', { name: 'Create a passkey' }).click()
     await page.getByRole('heading', { level: 1, name: 'Projects' }).waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.waitForURL(`${console.url}/sign-in`)

@@ -1,4 +1,4 @@
-// Actions that need no form: sent at once, and shown as curl by the panel, or the head of the screen, that they stand in.
+// Actions without a form, sent at once. The panel or heading around them shows them as curl.
 import { type Signal, signal } from '@preact/signals'
 import { createContext } from 'preact'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
@@ -7,18 +7,18 @@ import { toastError } from './feedback.tsx'
 
 type Command = { text: string; curl: string }
 
-/** The commands of the actions inside; a panel provides it, and Top. */
+/** The commands of the actions inside; provided by Panel and Top. */
 export const Commands = createContext<Signal<Command[]>>(signal([]))
 
 export const useCommands = () => useMemo(() => signal<Command[]>([]), [])
 
-/** One command to a paragraph, under what its button says. */
+/** A paragraph per command, headed by the label of its button. */
 export const curlsOf = (call: Call<unknown> | null | undefined, commands: Command[]) =>
   [call?.curl, ...commands.map(({ text, curl }) => `# ${text}\n${curl}`)].filter(Boolean).join('\n')
 
-/** `example` is what the button sends, or one of what a choice may send. */
+/** `example` is the call to show as curl, and what `run` sends by default. */
 export function useAct<T>(text: string, example: Call<T>): [busy: boolean, run: (call?: Call<T>) => Promise<T>] {
-  const [busy, wait] = useState(false)
+  const [busy, setBusy] = useState(false)
   const commands = useContext(Commands)
   const { curl } = example
   useEffect(() => {
@@ -30,8 +30,8 @@ export function useAct<T>(text: string, example: Call<T>): [busy: boolean, run: 
     }
   }, [commands, text, curl])
   const run = (call = example) => {
-    wait(true)
-    return call.send().finally(() => wait(false))
+    setBusy(true)
+    return call.send().finally(() => setBusy(false))
   }
   return [busy, run]
 }
@@ -40,16 +40,16 @@ type ActProps<T> = {
   call: Call<T>
   text: string
   kind?: 'quiet' | 'primary'
-  /** Shows the change before it is confirmed; what it returns undoes it. */
-  ahead?(): () => void
-  done?(answer: T): void
+  /** Shows the change before the server confirms it; returns an undo function. */
+  optimistic?(): () => void
+  done?(response: T): void
 }
 
-/** A button that sends at once. In the rows of a table, ask by a dialog instead: it has a command of its own. */
-export function Act<T>({ call, text, kind, ahead, done }: ActProps<T>) {
+/** A button that sends at once. In table rows use a dialog instead, which shows its own curl. */
+export function Act<T>({ call, text, kind, optimistic, done }: ActProps<T>) {
   const [busy, run] = useAct(text, call)
   const send = () => {
-    const undo = ahead?.()
+    const undo = optimistic?.()
     run().then(done, (error) => {
       undo?.()
       toastError(error)

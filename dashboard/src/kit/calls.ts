@@ -1,12 +1,12 @@
-// A call of the API, and what has been read by one.
+// The types of an API call and of a query, which holds its result.
 
 export type Call<T> = {
-  /** Tells calls apart. */
+  /** Identifies the call. */
   key: string
-  /** What one types in a shell; null: it is for browsers alone. */
+  /** The shell command; null if only browsers can send the call. */
   curl: string | null
   send(signal?: AbortSignal): Promise<T>
-  /** The same list from there on. */
+  /** The next page of the same list. */
   from(cursor: string): Call<T>
 }
 
@@ -14,9 +14,9 @@ export type Query<T> = {
   readonly data: T | undefined
   readonly error: unknown
   readonly loading: boolean
-  /** The call that it shows, for Panel's curl. */
+  /** For the curl of Panel. */
   readonly call: Call<T> | null
   refetch(): void
-  /** Shows something else until it is read again; returns what undoes it. */
+  /** Shows other data until the next load; returns an undo function. */
   set(data: T): () => void
 }

@@ -1,4 +1,4 @@
-// Dialogs: the browser's own, with its focus and its Escape; dangerous ones say what is lost.
+// Native dialogs, with the browser's focus and Escape handling; dangerous ones say what is lost.
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Call } from './calls.ts'
@@ -8,13 +8,13 @@ import { Curl, CurlButton, Panel } from './panel.tsx'
 export type DialogState = { isOpen: boolean; open(): void; close(): void }
 
 export function useDialog(): DialogState {
-  const [isOpen, set] = useState(false)
-  return { isOpen, open: () => set(true), close: () => set(false) }
+  const [isOpen, setIsOpen] = useState(false)
+  return { isOpen, open: () => setIsOpen(true), close: () => setIsOpen(false) }
 }
 
 type DialogProps = { of: DialogState; title: string; wide?: boolean; children: ComponentChildren }
 
-/** What is inside exists while it is open, so that it begins anew each time. */
+/** Its content is mounted only while it is open, so that it starts fresh each time. */
 export function Dialog(props: DialogProps) {
   return props.of.isOpen ? <OpenDialog {...props} /> : null
 }
@@ -22,7 +22,7 @@ export function Dialog(props: DialogProps) {
 function OpenDialog({ of, title, wide = false, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
-  // Before the effects of what is inside, which may focus a field.
+  // Runs before the effects of the content, which may focus a field.
   useLayoutEffect(() => {
     const dialog = element.current!
     const before = document.activeElement as HTMLElement | null
@@ -51,46 +51,46 @@ type ConfirmProps<T> = {
   call: Call<T>
   /** What the button says: "Delete the project". */
   action: string
-  /** The name to type first, where what is lost cannot be had again. */
+  /** A name to type first, if the loss is permanent. */
   typed?: string
-  done?(answer: T): void
-  /** What is lost, and how to get it back. */
+  done?(response: T): void
+  /** What is lost, and how to restore it. */
   children: ComponentChildren
 }
 
 type ConfirmButtonProps<T> = Omit<ConfirmProps<T>, 'of'> & {
   text: string
-  /** Read out where the text alone does not say what it is about. */
+  /** For screen readers, if the text alone doesn't name the object. */
   label?: string
   kind?: 'quiet' | 'danger' | 'quiet danger' | ''
 }
 
-/** A button that asks first. */
-export function ConfirmButton<T>({ text, label, kind = 'quiet danger', ...asked }: ConfirmButtonProps<T>) {
-  const asking = useDialog()
+/** A button that asks for confirmation. */
+export function ConfirmButton<T>({ text, label, kind = 'quiet danger', ...confirm }: ConfirmButtonProps<T>) {
+  const dialog = useDialog()
   return (
     <>
-      <button type="button" class={kind} aria-label={label} onClick={asking.open}>
+      <button type="button" class={kind} aria-label={label} onClick={dialog.open}>
         {text}
       </button>
-      <Confirm of={asking} {...asked} />
+      <Confirm of={dialog} {...confirm} />
     </>
   )
 }
 
 type DeletePanelProps<T> = Pick<ConfirmProps<T>, 'call' | 'done' | 'children'> & {
-  /** Its name, to be typed first. */
+  /** The name to type first. */
   typed: string
   /** What the button says: "Delete the project". */
   title: string
-  /** What goes with it, in a sentence. */
+  /** What is deleted with it. */
   hint: string
 }
 
-/** The last panel of a screen: what is deleted with it, and the button that asks first. */
-export function DeletePanel<T>({ title, hint, typed, ...asked }: DeletePanelProps<T>) {
+/** The last panel of a screen, which deletes its object after a confirmation. */
+export function DeletePanel<T>({ title, hint, typed, ...confirm }: DeletePanelProps<T>) {
   const button = (
-    <ConfirmButton text={title} kind="danger" action={title} title={`Delete ${typed}`} typed={typed} {...asked} />
+    <ConfirmButton text={title} kind="danger" action={title} title={`Delete ${typed}`} typed={typed} {...confirm} />
   )
   return (
     <Panel title={title} actions={button} pad>
@@ -99,33 +99,33 @@ export function DeletePanel<T>({ title, hint, typed, ...asked }: DeletePanelProp
   )
 }
 
-/** Asks before something dangerous. */
+/** Confirms something dangerous. */
 export function Confirm<T>(props: ConfirmProps<T>) {
   return (
     <Dialog of={props.of} title={props.title}>
-      <Asked {...props} />
+      <ConfirmForm {...props} />
     </Dialog>
   )
 }
 
-function Asked<T>({ of, call, action, typed, done, children }: ConfirmProps<T>) {
-  const [text, type] = useState('')
-  const [error, fail] = useState<unknown>(null)
-  const [busy, wait] = useState(false)
-  const [curl, showCurl] = useState(false)
+function ConfirmForm<T>({ of, call, action, typed, done, children }: ConfirmProps<T>) {
+  const [text, setText] = useState('')
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
+  const [curl, setCurl] = useState(false)
   const id = useId()
   async function confirm(event: Event): Promise<void> {
     event.preventDefault()
     if (busy || (typed !== undefined && text !== typed)) return
-    wait(true)
-    fail(null)
+    setBusy(true)
+    setError(null)
     try {
-      const answer = await call.send()
+      const response = await call.send()
       of.close()
-      done?.(answer)
+      done?.(response)
     } catch (failure) {
-      fail(failure)
-      wait(false)
+      setError(failure)
+      setBusy(false)
     }
   }
   return (
@@ -142,14 +142,14 @@ function Asked<T>({ of, call, action, typed, done, children }: ConfirmProps<T>) 
               value={text}
               autocomplete="off"
               spellcheck={false}
-              onInput={(event) => type(event.currentTarget.value)}
+              onInput={(event) => setText(event.currentTarget.value)}
             />
           </div>
         )}
         {error !== null && <ProblemView error={error} />}
       </div>
       <footer>
-        {call.curl && <CurlButton open={curl} toggle={() => showCurl(!curl)} />}
+        {call.curl && <CurlButton open={curl} toggle={() => setCurl(!curl)} />}
         <div class="right row">
           <button type="button" onClick={of.close}>
             Keep it

@@ -1,12 +1,12 @@
-// What the console says back: problems, empty lists, short messages, and what is still being read.
+// Feedback: problems, loading, empty lists, and short messages.
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { BerthError } from '../../../sdk/src/errors.ts'
 import type { Query } from './calls.ts'
 
-/** An error with its cause, its cure, and what support needs to find it. */
+/** An error with its cause, its fix, and the request ID for support. */
 export function ProblemView({ error, retry }: { error: unknown; retry?: () => void }) {
-  const { title, detail, code, requestId } = described(error)
+  const { title, detail, code, requestId } = describeError(error)
   return (
     <div class="problem" role="alert">
       <p>
@@ -15,7 +15,7 @@ export function ProblemView({ error, retry }: { error: unknown; retry?: () => vo
       <p class="soft">
         {code && (
           <a href={`/errors/${code}`} target="_blank" rel="noreferrer">
-            What to do about it
+            How to fix it
           </a>
         )}
         {requestId && (
@@ -34,32 +34,37 @@ export function ProblemView({ error, retry }: { error: unknown; retry?: () => vo
   )
 }
 
-export function described(error: unknown): { title: string; detail: string; code?: string; requestId?: string | null } {
+export function describeError(error: unknown): {
+  title: string
+  detail: string
+  code?: string
+  requestId?: string | null
+} {
   if (error instanceof BerthError && error.problem) {
     const { title, detail, code } = error.problem
     const fields = error.errors.map((field) => `${field.pointer.replace(/^#\/?/, '')} ${field.detail}`)
     return { title: `${title}.`, detail: [detail, ...fields].join(' · '), code, requestId: error.requestId }
   }
-  if (error instanceof BerthError) return { title: `The server answered ${error.status}.`, detail: error.message }
+  if (error instanceof BerthError) return { title: `The server responded with ${error.status}.`, detail: error.message }
   if (error instanceof TypeError && /fetch|network|load/i.test(error.message)) {
-    return { title: 'The server cannot be reached.', detail: 'The page catches up as soon as it can be.' }
+    return { title: "We can't reach the server.", detail: "We'll retry automatically." }
   }
-  return { title: 'The page failed.', detail: error instanceof Error ? error.message : String(error) }
+  return { title: 'Something went wrong.', detail: error instanceof Error ? error.message : String(error) }
 }
 
-/** Shows what was read; says so while it is not there, and why it cannot be. */
+/** Shows the loaded data, or that it is loading or why it failed. */
 export function Loaded<T>({ of, children }: { of: Query<T>; children: (data: T) => ComponentChildren }) {
   const { data, error } = of
   if (data !== undefined) return <>{children(data)}</>
   if (error) return <ProblemView error={error} retry={of.refetch} />
   return (
     <div class="waiting" aria-busy="true">
-      <span class="state off">Reading</span>
+      <span class="state off">Loading</span>
     </div>
   )
 }
 
-/** Nothing here yet, and what the next step is. */
+/** An empty list, with the next step. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -72,12 +77,12 @@ export function Empty({ title, children }: { title: string; children?: Component
 }
 
 const messages = signal<{ id: number; text: string; bad: boolean }[]>([])
-let said = 0
+let lastId = 0
 const shownMs = 5_000
 
-/** A short message at the edge of the page, read out by screen readers. */
+/** Shows a short message at the edge of the page; screen readers announce it. */
 export function toast(text: string, bad = false): void {
-  const id = ++said
+  const id = ++lastId
   messages.value = [...messages.peek().slice(-2), { id, text, bad }]
   setTimeout(() => {
     messages.value = messages.peek().filter((message) => message.id !== id)
@@ -85,7 +90,7 @@ export function toast(text: string, bad = false): void {
 }
 
 export function toastError(error: unknown): void {
-  const { title, detail } = described(error)
+  const { title, detail } = describeError(error)
   toast(`${title} ${detail}`, true)
 }
 

@@ -1,4 +1,4 @@
-// Forms: native controls, the errors of the API beside their fields, and the curl of what would be sent.
+// Forms: native controls, API errors next to their fields, and the curl of the call.
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { BerthError } from './api.ts'
@@ -6,23 +6,23 @@ import type { Call } from './calls.ts'
 import { ProblemView } from './feedback.tsx'
 import { Curl, CurlButton } from './panel.tsx'
 
-/** By the names of the fields; a checkbox is `on` or absent. */
+/** Values by field name; an unchecked checkbox is absent. */
 export type Values = Record<string, string>
 
 type Errors = ReadonlyMap<string, string>
 const FormErrors = createContext<Errors>(new Map())
 
 type FormProps<T> = {
-  /** What is sent for these values; also shown as curl, so it must not do anything by itself. */
+  /** Creates the call for these values, also for its curl, so it must have no side effects. */
   call(values: Values): Call<T>
-  /** What the button says. */
+  /** The label of the button. */
   submit: string
-  done?(answer: T, values: Values): void
+  done?(response: T, values: Values): void
   cancel?: () => void
-  /** Instead of dialog's footer: the button stands in the line of the fields. */
+  /** Puts the button next to the fields instead of a footer. */
   inline?: boolean
   danger?: boolean
-  /** Not the first thing to do on the page. */
+  /** Not the primary action of the page. */
   second?: boolean
   children: ComponentChildren
 }
@@ -32,42 +32,42 @@ export function valuesOf(form: HTMLFormElement): Values {
   return Object.fromEntries(entries)
 }
 
-/** Fields are named by their place in the body: `name`, `settings/buildCommand`. */
+/** Fields are named by their path in the body: `name`, `settings/buildCommand`. */
 export function Form<T>({ call, submit, done, cancel, inline, danger, second, children }: FormProps<T>) {
   const form = useRef<HTMLFormElement>(null)
-  const [error, fail] = useState<unknown>(null)
-  const [busy, wait] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
   const [curl, setCurl] = useState<string | null>(null)
-  const [able, enable] = useState(false)
-  // What was refused and has been changed since is not shown as wrong any more.
-  const [changed, change] = useState<ReadonlySet<string>>(new Set())
+  const [hasCurl, setHasCurl] = useState(false)
+  // Refused fields that were edited since no longer show an error.
+  const [changed, setChanged] = useState<ReadonlySet<string>>(new Set())
   const current = () => call(valuesOf(form.current!))
-  useEffect(() => enable(current().curl !== null), [])
+  useEffect(() => setHasCurl(current().curl !== null), [])
   useEffect(() => {
-    // The first field that was refused, when the answer has come.
+    // Focuses the first refused field.
     if (error) form.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus()
   }, [error])
 
   async function send(event: Event): Promise<void> {
     event.preventDefault()
     if (busy) return
-    wait(true)
-    change(new Set())
+    setBusy(true)
+    setChanged(new Set())
     const values = valuesOf(form.current!)
     try {
-      const answer = await call(values).send()
-      fail(null)
-      done?.(answer, values)
+      const response = await call(values).send()
+      setError(null)
+      done?.(response, values)
     } catch (failure) {
-      fail(failure)
+      setError(failure)
     }
-    wait(false)
+    setBusy(false)
   }
   const refused = fieldErrors(error)
   const errors = new Map([...refused].filter(([name]) => !changed.has(name)))
   const isShown = (name: string) => form.current?.elements.namedItem(name) !== null
-  const rest = error !== null && (refused.size === 0 || [...refused.keys()].some((name) => !isShown(name)))
-  const curlButton = able && (
+  const showProblem = error !== null && (refused.size === 0 || [...refused.keys()].some((name) => !isShown(name)))
+  const curlButton = hasCurl && (
     <CurlButton open={curl !== null} toggle={() => setCurl(curl === null ? current().curl : null)} />
   )
   const buttons = (
@@ -93,12 +93,12 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, second, ch
         onInput={(event) => {
           if (curl !== null) setCurl(current().curl)
           const { name } = event.target as HTMLInputElement
-          if (errors.has(name)) change(new Set([...changed, name]))
+          if (errors.has(name)) setChanged(new Set([...changed, name]))
         }}
       >
         <div class={inline ? 'row wrap' : 'body stack'}>
           {children}
-          {rest && <ProblemView error={error} />}
+          {showProblem && <ProblemView error={error} />}
           {inline && buttons}
         </div>
         {!inline && (
@@ -113,7 +113,7 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, second, ch
   )
 }
 
-/** By the name of the field: `#/settings/buildCommand` belongs to `settings/buildCommand`. */
+/** Errors by field name: `#/settings/buildCommand` belongs to `settings/buildCommand`. */
 export function fieldErrors(error: unknown): Errors {
   if (!(error instanceof BerthError)) return new Map()
   return new Map(error.errors.map(({ pointer, detail }) => [pointer.replace(/^#\//, ''), detail]))
@@ -129,7 +129,7 @@ export type FieldProps = {
   autocomplete?: string
   required?: boolean
   mono?: boolean
-  /** More than one: a text area. */
+  /** More than one renders a text area. */
   lines?: number
   autoFocus?: boolean
   onInput?(value: string): void
@@ -196,7 +196,7 @@ export function Select({ name, label, hint, value, options, onInput }: SelectPro
 
 type CheckProps = { name: string; label: string; hint?: ComponentChildren; checked?: boolean; value?: string }
 
-/** In `Values` it is there only when it is checked. */
+/** In `Values` only if checked. */
 export function Check({ name, label, hint, checked, value = 'on' }: CheckProps) {
   const { id, error, described } = useField(name, hint)
   return (

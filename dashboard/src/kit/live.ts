@@ -1,4 +1,4 @@
-// What happens in the account, as it happens: one stream for the whole page, resumed behind the last event.
+// Live events of the account: one stream for the whole page, resumed after the last event.
 import { signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { BerthError } from '../../../sdk/src/errors.ts'
@@ -10,17 +10,17 @@ import { serverNow } from './session.ts'
 export type { Event }
 export type EventPattern = Event['type'] | `${string}.*` | '*'
 
-/** `off`: the person may not read events. */
+/** `off`: the person can't read events. */
 export const live = signal<'connecting' | 'live' | 'offline' | 'off'>('connecting')
-/** How often events may have been missed: everything that is shown is read again then. */
+/** Incremented when events may have been missed; all visible data is then reloaded. */
 export const restarts = signal(0)
 export const offlineSince = signal<number | null>(null)
 
 const handlers = new Set<(event: Event) => void>()
-// A stream whose token ends is opened again at once; nobody needs to hear of that.
-const patienceMs = 1_500
+// A stream whose token expires is reopened at once; that isn't shown as offline.
+const offlineDelayMs = 1_500
 const retryMs = 5_000
-// An account has few streams: a page that nobody sees gives its own back, and catches up when it is looked at.
+// An account has few streams: a hidden page closes its own, and catches up when it is visible again.
 const hiddenMs = 120_000
 
 export function matches(pattern: EventPattern, type: string): boolean {
@@ -33,58 +33,58 @@ export function useEvents(patterns: readonly EventPattern[], handler: (event: Ev
   latest.current = handler
   useEffect(() => {
     if (patterns.length === 0) return
-    const take = (event: Event) => {
+    const handle = (event: Event) => {
       if (patterns.some((pattern) => matches(pattern, event.type))) latest.current(event)
     }
-    handlers.add(take)
-    return () => void handlers.delete(take)
+    handlers.add(handle)
+    return () => void handlers.delete(handle)
   }, [patterns.join()])
 }
 
-let patience: ReturnType<typeof setTimeout> | undefined
-function lost(): void {
-  patience ??= setTimeout(() => {
+let offlineTimer: ReturnType<typeof setTimeout> | undefined
+function markOffline(): void {
+  offlineTimer ??= setTimeout(() => {
     live.value = 'offline'
     offlineSince.value ??= serverNow()
-  }, patienceMs)
+  }, offlineDelayMs)
 }
-function found(): void {
-  clearTimeout(patience)
-  patience = undefined
-  // Whatever could not be read meanwhile is read now.
+function markLive(): void {
+  clearTimeout(offlineTimer)
+  offlineTimer = undefined
+  // Reload what couldn't be loaded meanwhile.
   if (live.peek() === 'offline') restarts.value++
   live.value = 'live'
   offlineSince.value = null
 }
 
 /** Aborted when the page has been hidden for a while, or has no network. */
-function whileSeen(): AbortSignal {
-  const seen = new AbortController()
+function whileVisible(): AbortSignal {
+  const controller = new AbortController()
   let timer: ReturnType<typeof setTimeout> | undefined
-  const look = () => {
+  const checkVisibility = () => {
     clearTimeout(timer)
-    if (document.hidden) timer = setTimeout(() => seen.abort(), hiddenMs)
+    if (document.hidden) timer = setTimeout(() => controller.abort(), hiddenMs)
   }
-  document.addEventListener('visibilitychange', look, { signal: seen.signal })
-  addEventListener('offline', () => seen.abort(), { signal: seen.signal })
-  look()
-  return seen.signal
+  document.addEventListener('visibilitychange', checkVisibility, { signal: controller.signal })
+  addEventListener('offline', () => controller.abort(), { signal: controller.signal })
+  checkVisibility()
+  return controller.signal
 }
 
-function untilSeen(): Promise<void> {
+function untilVisible(): Promise<void> {
   if (!document.hidden) return Promise.resolve()
   return new Promise((resolve) => document.addEventListener('visibilitychange', () => resolve(), { once: true }))
 }
 
 function untilOnline(): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(go, retryMs)
-    function go() {
+    const timer = setTimeout(finish, retryMs)
+    function finish() {
       clearTimeout(timer)
-      removeEventListener('online', go)
+      removeEventListener('online', finish)
       resolve()
     }
-    addEventListener('online', go)
+    addEventListener('online', finish)
   })
 }
 
@@ -92,15 +92,15 @@ function untilOnline(): Promise<void> {
 export async function startLive(): Promise<void> {
   let lastEventId: string | undefined
   for (;;) {
-    await untilSeen()
-    const signal = whileSeen()
+    await untilVisible()
+    const signal = whileVisible()
     try {
       lastEventId ??= (await berth.get('/events', { params: { query: { limit: 1 } } })).events[0]?.id
       const open = async (init: object) => {
-        lost()
+        markOffline()
         const { data, error, response } = await berth.raw.GET('/events', { parseAs: 'stream', ...init })
         if (!response.ok) throw new BerthError(response, error)
-        found()
+        markLive()
         return data as unknown as ReadableStream
       }
       for await (const { data } of follow(open, { lastEventId, signal })) {
@@ -112,18 +112,18 @@ export async function startLive(): Promise<void> {
       if (signal.aborted && document.hidden) continue
       const { status, code } = error as Partial<BerthError>
       if (code === 'insufficient_scope') {
-        clearTimeout(patience)
+        clearTimeout(offlineTimer)
         live.value = 'off'
         return
       }
-      // The session is gone, and the page goes to the sign-in; it is loaded anew there.
+      // The session has ended; the sign-in reloads the page.
       if (status === 401) return
-      // An event that is kept no longer cannot be resumed behind: begin anew.
+      // The last event is no longer stored, so the stream can't resume after it: start over.
       if (status !== undefined && status < 500 && status !== 403 && status !== 429) {
         lastEventId = undefined
         restarts.value++
       }
-      lost()
+      markOffline()
       await untilOnline()
     }
   }

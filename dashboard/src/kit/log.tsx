@@ -1,4 +1,4 @@
-// Logs: many lines, the newest followed while one is at the end, and a search.
+// Logs: renders many lines, follows the end, and highlights a search.
 
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { memo } from './memo.ts'
@@ -8,23 +8,23 @@ export type LogRow = { id: string | number; at: string; step?: string | null; te
 
 type LogProps = {
   label: string
-  rows: readonly LogRow[] /** Only lines that have it. */
+  rows: readonly LogRow[] /** Shows only lines that contain it. */
   find?: string
   empty?: string
 }
 
-// Blocks that are far away are not laid out, and not compared when lines are added.
+// Offscreen blocks skip layout, and unchanged blocks skip rendering when lines are added.
 const blockRows = 200
 
-export function Log({ label, rows, find = '', empty = 'Nothing was written yet.' }: LogProps) {
+export function Log({ label, rows, find = '', empty = 'No output yet.' }: LogProps) {
   const element = useRef<HTMLDivElement>(null)
   const atEnd = useRef(true)
-  const wanted = find.toLowerCase()
-  const shown = wanted ? rows.filter(({ text }) => text.toLowerCase().includes(wanted)) : rows
+  const query = find.toLowerCase()
+  const shown = query ? rows.filter(({ text }) => text.toLowerCase().includes(query)) : rows
   useLayoutEffect(() => {
     const log = element.current
-    if (log && atEnd.current && !wanted) log.scrollTop = log.scrollHeight
-  }, [shown.length, wanted])
+    if (log && atEnd.current && !query) log.scrollTop = log.scrollHeight
+  }, [shown.length, query])
   const blocks: LogRow[][] = []
   for (let from = 0; from < shown.length; from += blockRows) blocks.push(shown.slice(from, from + blockRows))
   return (
@@ -43,7 +43,7 @@ export function Log({ label, rows, find = '', empty = 'Nothing was written yet.'
       {blocks.map((block) => (
         <Block key={block[0]!.id} rows={block} find={find} />
       ))}
-      {shown.length === 0 && <p class="soft">{wanted ? 'No line has that.' : empty}</p>}
+      {shown.length === 0 && <p class="soft">{query ? 'No matching lines.' : empty}</p>}
     </div>
   )
 }

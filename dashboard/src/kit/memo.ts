@@ -1,4 +1,4 @@
-// A component that is not rendered again while its properties are the same, as told by `equal`.
+// Skips rendering a component while `equal` reports unchanged properties.
 import { Component, type ComponentType, h } from 'preact'
 
 export function memo<P extends object>(

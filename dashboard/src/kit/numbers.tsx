@@ -1,12 +1,12 @@
-// Numbers: thousands separated, units kept; bars for what is used of a limit.
+// Numbers: formatting, byte sizes, and bars for the usage of a limit.
 import type { ComponentChildren } from 'preact'
 
-const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
+const formatter = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB']
 
-export const num = (value: number) => whole.format(value)
+export const num = (value: number) => formatter.format(value)
 
-/** `412 KB`, `3.1 GB`: by thousands, as disks are sold. */
+/** `412 KB`, `3.1 GB`, in decimal units. */
 export function bytes(value: number): string {
   let size = value
   let unit = 0
@@ -30,11 +30,11 @@ export const shortCommit = (commit: string) => commit.slice(0, 7)
 
 type BarProps = { value: number; max: number; label: string; format?: (value: number) => string; tone?: 'go' | 'full' }
 
-/** How much of something is used; it turns at nine tenths. */
+/** How much of a limit is used; highlighted from 90%. */
 export function Bar({ value, max, label, format = num, tone }: BarProps) {
   const part = max > 0 ? Math.min(1, value / max) : 0
   const kind = tone ?? (part >= 0.9 ? 'full' : '')
-  // Not the element of that name, which each browser draws in its own way.
+  // Not <meter>, which each browser draws differently.
   const meter = {
     role: 'meter',
     'aria-label': label,
@@ -62,7 +62,7 @@ export function Used({ value, max, label, format = num }: Omit<BarProps, 'tone'>
   )
 }
 
-/** Rows of a name and a value. */
+/** Names and values. */
 export function Facts({ rows }: { rows: [string, ComponentChildren][] }) {
   return (
     <dl>

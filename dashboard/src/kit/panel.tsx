@@ -1,4 +1,4 @@
-// The pieces of a screen: its head, panels with their curl, tabs, copying.
+// The parts of a screen: heading, panels with their curl, tabs, copy buttons.
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { Commands, curlsOf, useCommands } from './act.tsx'
@@ -8,16 +8,16 @@ import { place } from './router.tsx'
 
 type TopProps = {
   title: string
-  /** Where it belongs to: links. */
+  /** Breadcrumb links. */
   trail?: ComponentChildren
   state?: ComponentChildren
   /** Buttons. */
   children?: ComponentChildren
 }
 
-/** The head of a screen. */
+/** The heading of a screen. */
 export function Top({ title, trail, state, children }: TopProps) {
-  const [open, show] = useState(false)
+  const [open, setOpen] = useState(false)
   const commands = useCommands()
   const curl = curlsOf(null, commands.value)
   return (
@@ -30,7 +30,7 @@ export function Top({ title, trail, state, children }: TopProps) {
         {state}
         {children && (
           <div class="right row">
-            {curl && <CurlButton open={open} toggle={() => show(!open)} />}
+            {curl && <CurlButton open={open} toggle={() => setOpen(!open)} />}
             {children}
           </div>
         )}
@@ -46,21 +46,21 @@ export function Top({ title, trail, state, children }: TopProps) {
 
 type PanelProps = {
   title?: string
-  /** A word beside the title, such as a State. */
+  /** A badge next to the title, such as a State. */
   state?: ComponentChildren
   /** Soft text on the right. */
   note?: ComponentChildren
   actions?: ComponentChildren
   /** The call that the panel shows. */
   call?: Call<unknown> | null
-  /** Space around what is inside; a table or a log needs none. */
+  /** Adds padding; a table or a log needs none. */
   pad?: boolean
   children?: ComponentChildren
 }
 
-/** A title, what can be done with it, and one thing to look at. */
+/** A section with a title, actions and content. */
 export function Panel({ title, state, note, actions, call, pad = false, children }: PanelProps) {
-  const [open, show] = useState(false)
+  const [open, setOpen] = useState(false)
   const id = useId()
   const commands = useCommands()
   const curl = curlsOf(call, commands.value)
@@ -74,7 +74,7 @@ export function Panel({ title, state, note, actions, call, pad = false, children
             <div class="right row">
               {note && <span class="soft">{note}</span>}
               {actions}
-              {curl && <CurlButton open={open} toggle={() => show(!open)} />}
+              {curl && <CurlButton open={open} toggle={() => setOpen(!open)} />}
             </div>
           </header>
         )}
@@ -93,7 +93,7 @@ export function CurlButton({ open, toggle }: { open: boolean; toggle: () => void
   )
 }
 
-/** The exact command, to read and to copy. */
+/** The curl command, with a copy button. */
 export function Curl({ text }: { text: string }) {
   return (
     <div class="curl">
@@ -109,11 +109,11 @@ export async function copy(text: string, what = 'text'): Promise<void> {
     await navigator.clipboard.writeText(text)
     toast(`Copied the ${what}.`)
   } catch {
-    toast(`The browser does not let the page copy. Select the ${what} and copy it yourself.`, true)
+    toast(`Your browser blocks copying. Select the ${what} and copy it yourself.`, true)
   }
 }
 
-/** `what` is read out: "Copy the command". */
+/** `what` is for screen readers: "Copy the command". */
 export function Copy({ text, what = 'text' }: { text: string; what?: string }) {
   return (
     <button type="button" class="quiet" aria-label={`Copy the ${what}`} onClick={() => void copy(text, what)}>
@@ -122,7 +122,7 @@ export function Copy({ text, what = 'text' }: { text: string; what?: string }) {
   )
 }
 
-/** Something to copy, with its button. */
+/** A text with a copy button. */
 export function CopyLine({ text, what, children }: { text: string; what?: string; children?: ComponentChildren }) {
   return (
     <div class="copy">
@@ -135,7 +135,7 @@ export function CopyLine({ text, what, children }: { text: string; what?: string
 
 export type Tab = { href: string; text: string; count?: number | undefined }
 
-/** Tabs are links: each can be shared, and opened beside the others. */
+/** Tabs are links, so that each can be shared and opened in another window. */
 export function Tabs({ label, items }: { label: string; items: Tab[] }) {
   const here = place.value.path
   return (

@@ -1,4 +1,4 @@
-// Passkeys: the options of the server as the browser wants them, and its answer as the server wants it.
+// Passkeys: converts the server's options for the browser, and the browser's response for the server.
 
 type Descriptor = { id: string; type: string; transports?: string[] }
 export type RequestOptions = {
@@ -16,64 +16,63 @@ export type CreationOptions = {
 
 export const hasPasskeys = () => typeof PublicKeyCredential === 'function'
 
-const octets = (text: string) =>
-  Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (letter) => letter.charCodeAt(0))
+const decode = (encode: string) =>
+  Uint8Array.from(atob(encode.replaceAll('-', '+').replaceAll('_', '/')), (letter) => letter.charCodeAt(0))
 
-function text(buffer: ArrayBuffer | null): string | undefined {
+function encode(buffer: ArrayBuffer | null): string | undefined {
   if (!buffer) return undefined
-  const letters = Array.from(new Uint8Array(buffer), (octet) => String.fromCharCode(octet)).join('')
+  const letters = Array.from(new Uint8Array(buffer), (byte) => String.fromCharCode(byte)).join('')
   return btoa(letters).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
-const descriptors = (given: Descriptor[] = []) => given.map((one) => ({ ...one, id: octets(one.id) }))
+const descriptors = (given: Descriptor[] = []) => given.map((one) => ({ ...one, id: decode(one.id) }))
 
-/** Asks for a passkey. Throws a NotAllowedError where the person refuses. */
+/** Throws a NotAllowedError if the person refuses. */
 export async function usePasskey(options: RequestOptions) {
   const publicKey = {
     ...options,
-    challenge: octets(options.challenge),
+    challenge: decode(options.challenge),
     allowCredentials: descriptors(options.allowCredentials),
   } as PublicKeyCredentialRequestOptions
   const credential = (await navigator.credentials.get({ publicKey })) as PublicKeyCredential
   const { clientDataJSON, authenticatorData, signature, userHandle } =
     credential.response as AuthenticatorAssertionResponse
-  return answer(credential, {
-    clientDataJSON: text(clientDataJSON),
-    authenticatorData: text(authenticatorData),
-    signature: text(signature),
-    userHandle: text(userHandle),
+  return credentialJson(credential, {
+    clientDataJSON: encode(clientDataJSON),
+    authenticatorData: encode(authenticatorData),
+    signature: encode(signature),
+    userHandle: encode(userHandle),
   })
 }
 
-/** Has the device make a passkey. */
-export async function makePasskey(options: CreationOptions) {
+/** Creates a passkey on the device. */
+export async function createPasskey(options: CreationOptions) {
   const publicKey = {
     ...options,
-    challenge: octets(options.challenge),
-    user: { ...options.user, id: octets(options.user.id) },
+    challenge: decode(options.challenge),
+    user: { ...options.user, id: decode(options.user.id) },
     excludeCredentials: descriptors(options.excludeCredentials),
   } as unknown as PublicKeyCredentialCreationOptions
   const credential = (await navigator.credentials.create({ publicKey })) as PublicKeyCredential
   const response = credential.response as AuthenticatorAttestationResponse
-  return answer(credential, {
-    clientDataJSON: text(response.clientDataJSON),
-    attestationObject: text(response.attestationObject),
+  return credentialJson(credential, {
+    clientDataJSON: encode(response.clientDataJSON),
+    attestationObject: encode(response.attestationObject),
     transports: response.getTransports?.() ?? [],
   })
 }
 
-function answer(credential: PublicKeyCredential, response: object) {
+function credentialJson(credential: PublicKeyCredential, response: object) {
   const { id, type, authenticatorAttachment } = credential
   const extensions = credential.getClientExtensionResults()
   return { id, rawId: id, type, response, authenticatorAttachment, clientExtensionResults: extensions }
 }
 
-/** What the browser says when a person does not go on, in words. */
+/** Turns an error of the browser into a message for people. */
 export function passkeyProblem(error: unknown): unknown {
   const { name } = error as Error
-  if (name === 'NotAllowedError' || name === 'AbortError')
-    return new Error('No passkey was used. Try again, or use another way.')
+  if (name === 'NotAllowedError' || name === 'AbortError') return new Error('No passkey was used. Try again.')
   if (name === 'InvalidStateError') return new Error('This device already has your passkey.')
-  if (name === 'SecurityError') return new Error('These passkeys belong to another address.')
+  if (name === 'SecurityError') return new Error('Passkeys work only at the URL they were created for.')
   return error
 }

@@ -1,10 +1,10 @@
-// Plots in SVG: small, labelled for screen readers, and with their figures as a table.
+// SVG plots, labelled for screen readers, with their values as a table.
 import { num } from './numbers.tsx'
 import { clockOf, utc } from './time.tsx'
 
 type SparkProps = { values: number[]; label: string }
 
-/** A line as high as a line of text. */
+/** A plot the height of a line of text. */
 export function Spark({ values, label }: SparkProps) {
   if (values.length < 2) return null
   const width = 96
@@ -31,14 +31,14 @@ function pathOf(values: number[], max: number, width: number, height: number): s
 export type Series = { name: string; values: number[]; tone?: 'accent' | 'ready' | 'busy' | 'bad' | 'soft' }
 
 type PlotProps = {
-  /** What it shows: "Requests per hour". */
+  /** Such as "Requests per hour". */
   label: string
   /** One time for each value. */
   times: string[]
-  /** The first one has its area filled. */
+  /** The first series is filled. */
   series: Series[]
   format?: (value: number) => string
-  /** Days instead of times of the day at the foot. */
+  /** Labels the axis with days instead of times. */
   days?: boolean
 }
 
@@ -115,7 +115,7 @@ export function Plot({ label, times, series, format = num, days = false }: PlotP
   )
 }
 
-/** The next number that is easy to read. */
+/** Rounds up to a number that is easy to read. */
 function ceiling(value: number): number {
   const size = 10 ** Math.floor(Math.log10(value))
   return [1, 2, 2.5, 5, 10].map((step) => step * size).find((step) => step >= value) ?? value

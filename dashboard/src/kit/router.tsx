@@ -1,4 +1,4 @@
-// The address and the screen: plain links, history, titles, focus and scroll; screens are loaded when they are first shown.
+// Routes URLs to screens: plain links, history, titles, focus and scroll. Screens are loaded when first shown.
 import { signal } from '@preact/signals'
 import { type ComponentType, h } from 'preact'
 import { useEffect, useErrorBoundary, useLayoutEffect, useState } from 'preact/hooks'
@@ -11,31 +11,31 @@ export type Route = {
   path: string
   title: string
   load(): Promise<{ default: Screen }>
-  /** Shown without the navigation, and without a session. */
+  /** Without navigation or session. */
   bare?: boolean
 }
 export type Place = { path: string; search: string; hash: string }
 
 const read = (): Place => ({ path: location.pathname, search: location.search, hash: location.hash })
 
-/** Where we are; components that read it follow it. */
+/** The current URL; components that read it rerender when it changes. */
 export const place = signal<Place>(read())
 
-type Going = { replace?: boolean /** Only the query has changed: nothing is scrolled or focused. */; quiet?: boolean }
+type GoOptions = { replace?: boolean /** Keeps scroll and focus, because only the query changes. */; quiet?: boolean }
 let table: Route[] = []
-let arrived: { scroll: number } | null = null
+let arrival: { scroll: number } | null = null
 
-export function go(url: string, { replace = false, quiet = false }: Going = {}): void {
+export function go(url: string, { replace = false, quiet = false }: GoOptions = {}): void {
   if (replace) history.replaceState(history.state, '', url)
   else {
     history.replaceState({ scroll: scrollY }, '')
     history.pushState(null, '', url)
   }
-  if (!quiet) arrived = { scroll: 0 }
+  if (!quiet) arrival = { scroll: 0 }
   place.value = read()
 }
 
-/** A parameter of the address, such as a filter; the empty string removes it. */
+/** A query parameter, such as a filter; the empty string removes it. */
 export function useParam(name: string): [string, (value: string) => void] {
   const value = new URLSearchParams(place.value.search).get(name) ?? ''
   return [
@@ -50,7 +50,7 @@ export function useParam(name: string): [string, (value: string) => void] {
   ]
 }
 
-/** The name in the window's title; screens call it with what they show. */
+/** Sets the window's title. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = `${title} · Berth`
@@ -59,20 +59,20 @@ export function useTitle(title: string): void {
 
 function match(pattern: string, path: string): Params | null {
   const parts = path.replace(/(.)\/$/, '$1').split('/')
-  const wanted = pattern.split('/')
-  if (parts.length > wanted.length) return null
+  const patternParts = pattern.split('/')
+  if (parts.length > patternParts.length) return null
   const params: Params = {}
-  for (const [index, want] of wanted.entries()) {
+  for (const [index, name] of patternParts.entries()) {
     const part = parts[index]
-    if (!want.startsWith(':')) {
-      if (part !== want) return null
+    if (!name.startsWith(':')) {
+      if (part !== name) return null
     } else if (part) {
       try {
-        params[want.slice(1).replace('?', '')] = decodeURIComponent(part)
+        params[name.slice(1).replace('?', '')] = decodeURIComponent(part)
       } catch {
         return null
       }
-    } else if (!want.endsWith('?')) return null
+    } else if (!name.endsWith('?')) return null
   }
   return params
 }
@@ -85,12 +85,12 @@ export function findRoute(path: string): { route: Route; params: Params } | null
   return null
 }
 
-/** Begins to follow links and the history. */
+/** Starts handling links and the history. */
 export function startRouter(routes: Route[]): void {
   table = routes
   history.scrollRestoration = 'manual'
   addEventListener('popstate', (event) => {
-    arrived = { scroll: event.state?.scroll ?? 0 }
+    arrival = { scroll: event.state?.scroll ?? 0 }
     place.value = read()
   })
   document.addEventListener('click', (event) => {
@@ -114,7 +114,7 @@ async function load(route: Route): Promise<Screen> {
     sessionStorage.removeItem(reloadedKey)
     return screen
   } catch (error) {
-    // The server has another version by now: its files have other names.
+    // The server was upgraded: its files have other names.
     if (!sessionStorage.getItem(reloadedKey)) {
       sessionStorage.setItem(reloadedKey, '1')
       location.reload()
@@ -123,31 +123,31 @@ async function load(route: Route): Promise<Screen> {
   }
 }
 
-/** The screen of the address. */
+/** The screen of the current URL. */
 export function Outlet() {
   const { path } = place.value
   const found = findRoute(path)
   if (!found) return <NotFound />
-  return <Shown key={found.route.path} {...found} />
+  return <LoadedScreen key={found.route.path} {...found} />
 }
 
-function Shown({ route, params }: { route: Route; params: Params }) {
-  const [screen, show] = useState<{ of: Screen } | null>(loaded.has(route) ? { of: loaded.get(route)! } : null)
-  const [failure, fail] = useState<unknown>(null)
+function LoadedScreen({ route, params }: { route: Route; params: Params }) {
+  const [screen, setScreen] = useState<{ of: Screen } | null>(loaded.has(route) ? { of: loaded.get(route)! } : null)
+  const [failure, setFailure] = useState<unknown>(null)
   const [crash, retry] = useErrorBoundary((error) => console.error(error))
   useTitle(route.title)
   useEffect(() => {
-    if (!screen) load(route).then((of) => show({ of }), fail)
+    if (!screen) load(route).then((of) => setScreen({ of }), setFailure)
   }, [])
   const { path } = place.value
   useLayoutEffect(() => {
-    if (!screen || !arrived) return
-    const { scroll } = arrived
-    arrived = null
-    return reachHeading(scroll)
+    if (!screen || !arrival) return
+    const { scroll } = arrival
+    arrival = null
+    return focusHeading(scroll)
   }, [screen, path])
   if (crash || failure) return <ProblemView error={crash ?? failure} retry={crash ? retry : () => location.reload()} />
-  // Another project is another screen: nothing of the first one is kept.
+  // The key discards the state of another project's screen.
   return screen ? (
     h(screen.of, { params, key: Object.values({ ...params, tab: '' }).join('/') })
   ) : (
@@ -155,23 +155,23 @@ function Shown({ route, params }: { route: Route; params: Params }) {
   )
 }
 
-/** Focuses the heading, for screen readers and the keyboard; a screen that reads first shows it later, or another one. */
-function reachHeading(scroll: number): () => void {
+/** Focuses the heading for screen readers and the keyboard, also if the screen shows or replaces it after loading. */
+function focusHeading(scroll: number): () => void {
   const before = document.activeElement
-  let reached: Element | null = null
-  const reach = () => {
-    if (reached?.isConnected) return
+  let focused: Element | null = null
+  const focus = () => {
+    if (focused?.isConnected) return
     const heading = document.querySelector<HTMLElement>('main h1')
     const { activeElement, body } = document
-    // Not away from where the person went meanwhile.
+    // Don't take the focus from where the person moved it meanwhile.
     if (!heading || (activeElement !== before && activeElement !== body)) return
     heading.tabIndex = -1
     heading.focus({ preventScroll: true })
-    if (!reached) scrollTo(0, scroll)
-    reached = heading
+    if (!focused) scrollTo(0, scroll)
+    focused = heading
   }
-  reach()
-  const observer = new MutationObserver(reach)
+  focus()
+  const observer = new MutationObserver(focus)
   observer.observe(document.querySelector('main')!, { childList: true, subtree: true })
   return () => observer.disconnect()
 }
@@ -181,10 +181,10 @@ function NotFound() {
   return (
     <>
       <div class="top">
-        <h1>Nothing is here</h1>
+        <h1>Page not found</h1>
       </div>
       <p>
-        The console has no page at this address. <a href="/">Go to the projects</a>
+        The console has no page at this URL. <a href="/">Go to the projects</a>
       </p>
     </>
   )

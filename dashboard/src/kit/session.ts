@@ -1,4 +1,4 @@
-// Who is signed in, and the short-lived token that every call of the API carries. It is kept in memory alone.
+// Who is signed in, and the short-lived token for API calls, which is kept only in memory.
 import { signal } from '@preact/signals'
 import { BerthError } from '../../../sdk/src/errors.ts'
 import { go, place } from './router.tsx'
@@ -35,15 +35,15 @@ export type Me = {
 export const access = signal<Access | null>(null)
 export const me = signal<Me | null>(null)
 
-/** How far the server's clock is ahead of this one. */
+/** How far the server's clock is ahead of ours. */
 let aheadMs = 0
 export const serverNow = () => Date.now() + aheadMs
 
 const renewBeforeMs = 60_000
 const chosenKey = 'account'
 
-/** A request of `/auth`, which reads the session's cookie. Throws a BerthError. */
-export async function askAuth<T>(method: string, path: string, body?: unknown): Promise<T> {
+/** Calls `/auth` with the session cookie. Throws a BerthError. */
+export async function requestAuth<T>(method: string, path: string, body?: unknown): Promise<T> {
   const response = await fetch(`/auth${path}`, {
     method,
     ...(body !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
@@ -52,21 +52,21 @@ export async function askAuth<T>(method: string, path: string, body?: unknown): 
   // The header has whole seconds.
   if (!Number.isNaN(date)) aheadMs = Math.abs(date - Date.now()) < 2_000 ? 0 : date - Date.now()
   const text = await response.text()
-  const answer = /json/.test(response.headers.get('content-type') ?? '') && text ? JSON.parse(text) : undefined
-  if (!response.ok) throw new BerthError(response, answer)
-  return answer as T
+  const parsed = /json/.test(response.headers.get('content-type') ?? '') && text ? JSON.parse(text) : undefined
+  if (!response.ok) throw new BerthError(response, parsed)
+  return parsed as T
 }
 
 let renewal: Promise<Access> | null = null
 
-/** The token to send. One renewal at a time serves all who ask. */
+/** The token to send. Concurrent callers share one renewal. */
 export async function token(): Promise<string> {
-  const held = access.peek()
-  if (held && Date.parse(held.expiresAt) - serverNow() > renewBeforeMs) return held.secret
+  const current = access.peek()
+  if (current && Date.parse(current.expiresAt) - serverNow() > renewBeforeMs) return current.secret
   return (await openSession()).secret
 }
 
-/** Who is signed in, and a new token. */
+/** Loads who is signed in, and a new token. */
 export function openSession(): Promise<Access> {
   renewal ??= renew().finally(() => {
     renewal = null
@@ -76,23 +76,23 @@ export function openSession(): Promise<Access> {
 
 async function renew(): Promise<Access> {
   try {
-    const asked = askAuth<Me>('GET', '/me')
-    const [made, known] = await Promise.all([mint(), asked]).catch(async (error) => {
-      // In no account yet, but perhaps invited to one.
-      if ((error as BerthError).status === 404) me.value = await asked
+    const request = requestAuth<Me>('GET', '/me')
+    const [created, person] = await Promise.all([createToken(), request]).catch(async (error) => {
+      // Not a member of any account, but perhaps invited to one.
+      if ((error as BerthError).status === 404) me.value = await request
       throw error
     })
     const before = me.peek()
-    // Somebody else signed in in another tab, or the account was left: nothing of the first may stay on the page.
-    if (before && (before.user.id !== known.user.id || shownAccount !== made.account.id)) {
+    // Someone else signed in in another tab, or the person left the account: discard everything on the page.
+    if (before && (before.user.id !== person.user.id || shownAccount !== created.account.id)) {
       location.assign('/')
       return await new Promise<never>(() => {})
     }
-    shownAccount = made.account.id
+    shownAccount = created.account.id
     sessionStorage.setItem(chosenKey, shownAccount)
-    me.value = known
-    access.value = made
-    return made
+    me.value = person
+    access.value = created
+    return created
   } catch (error) {
     if ((error as BerthError).status === 401) leave()
     throw error
@@ -101,30 +101,30 @@ async function renew(): Promise<Access> {
 
 let shownAccount: string | null = null
 
-/** For the account of this tab, or else the one that was chosen last. */
-async function mint(): Promise<Access> {
+/** For the account of this tab, or else the last chosen one. */
+async function createToken(): Promise<Access> {
   const account = sessionStorage.getItem(chosenKey) ?? localStorage.getItem(chosenKey)
   try {
-    return await askAuth<Access>('POST', '/token', account === null ? {} : { account })
+    return await requestAuth<Access>('POST', '/token', account === null ? {} : { account })
   } catch (error) {
-    // It may be another person's, or may have been left.
+    // The account may be another person's, or one that this person left.
     if (account === null || (error as BerthError).status !== 404) throw error
     sessionStorage.removeItem(chosenKey)
     localStorage.removeItem(chosenKey)
-    return askAuth<Access>('POST', '/token', {})
+    return requestAuth<Access>('POST', '/token', {})
   }
 }
 
-/** After a 401: the token was refused though it should be good. */
-export function forgetToken(secret: string): void {
+/** After a 401, which an unexpired token got. */
+export function dropToken(secret: string): void {
   if (access.peek()?.secret === secret) access.value = null
 }
 
 export async function readMe(): Promise<void> {
-  me.value = await askAuth<Me>('GET', '/me')
+  me.value = await requestAuth<Me>('GET', '/me')
 }
 
-/** The session is gone: to the sign-in page, and back afterwards. */
+/** The session has ended: go to the sign-in page, which returns here. */
 export function leave(): void {
   access.value = null
   me.value = null
@@ -134,31 +134,31 @@ export function leave(): void {
   go(next === '/' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(next)}`, { replace: true })
 }
 
-/** Where the person wanted to go; only ever an address of this very origin. */
-export function wantedPlace(): string {
+/** The URL to open after the sign-in, always on this origin. */
+export function returnUrl(): string {
   const next = new URLSearchParams(place.peek().search).get('next') ?? '/'
-  // Parsed as the browser does, which drops tabs and reads // as a host.
+  // Parsed like the browser does, which drops tabs and takes // for a host.
   const url = URL.canParse(next, location.origin) ? new URL(next, location.origin) : null
   return url?.origin === location.origin ? url.href : location.origin
 }
 
 const nextKey = 'next'
 
-/** Kept while another provider signs the person in, which sends them back to `/`. */
-export function rememberPlace(): void {
-  sessionStorage.setItem(nextKey, wantedPlace())
+/** Stores the URL while an identity provider, which returns to `/`, signs the person in. */
+export function saveReturnUrl(): void {
+  sessionStorage.setItem(nextKey, returnUrl())
 }
 
-/** Null: nowhere else. */
-export function placeBefore(): string | null {
+/** Returns the stored URL once, or null. */
+export function takeReturnUrl(): string | null {
   const next = sessionStorage.getItem(nextKey)
   sessionStorage.removeItem(nextKey)
   return next
 }
 
 export async function signOut(): Promise<void> {
-  await askAuth('DELETE', '/session')
-  // Everything that was read goes with the page.
+  await requestAuth('DELETE', '/session')
+  // Reloading discards all loaded data.
   location.assign('/sign-in')
 }
 
@@ -168,7 +168,7 @@ export function switchAccount(id: string): void {
   location.assign('/')
 }
 
-/** Whether the person may do it: buttons that would be refused are not shown. */
+/** Whether the person has the scope; actions that would be refused are hidden. */
 export function may(scope: string): boolean {
   const scopes = access.value?.scopes ?? []
   if (scopes.includes(scope)) return true

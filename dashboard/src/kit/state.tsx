@@ -1,4 +1,4 @@
-// State as a shape and a word: round ready, square busy, triangle bad, ring off.
+// A state as a shape and a word: dot for ready, square for busy, triangle for bad, ring for off.
 import type { ComponentChildren } from 'preact'
 import type { Schemas } from './api.ts'
 
@@ -17,17 +17,17 @@ const deploymentStates: Record<string, [Tone, string]> = {
 
 export function DeploymentState({ of }: { of: Pick<Schemas['Deployment'], 'state' | 'queuePosition'> }) {
   const [tone, word] = deploymentStates[of.state] ?? ['off', of.state]
-  if (of.state === 'BUILDING' && of.queuePosition) return <State is="busy">Queued, place {of.queuePosition}</State>
+  if (of.state === 'BUILDING' && of.queuePosition) return <State is="busy">Queued, number {of.queuePosition}</State>
   return <State is={tone}>{word}</State>
 }
 
-/** What stands between a domain and its visitors, in a word. */
+/** The state of a domain: what still keeps visitors from it. */
 export function domainState(domain: Pick<Schemas['Domain'], 'verified' | 'ssl'>): [Tone, string] {
   if (!domain.verified) return ['busy', 'Not verified']
   if (domain.ssl === 'ERROR') return ['bad', 'Certificate failed']
   if (domain.ssl === 'EXPIRED') return ['bad', 'Certificate expired']
   if (domain.ssl === 'ACTIVE') return ['ready', 'Active']
-  return ['busy', 'Certificate on its way']
+  return ['busy', 'Certificate pending']
 }
 
 export function DomainState({ of }: { of: Parameters<typeof domainState>[0] }) {

@@ -1,4 +1,4 @@
-// Tables: a caption for screen readers, right-aligned numbers, columns that leave on a telephone, and "Load more".
+// Tables: captions for screen readers, right-aligned numbers, columns hidden on phones, and paging.
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { List } from './data.ts'
@@ -12,9 +12,9 @@ export type Column<T> = {
   cell(row: T): ComponentChildren
   /** Right-aligned, tabular figures. */
   num?: boolean
-  /** Left out on narrow screens. */
+  /** Hidden on narrow screens. */
   wide?: boolean
-  /** Buttons: its heading is for screen readers alone. */
+  /** Buttons; the heading is only for screen readers. */
   actions?: boolean
 }
 
@@ -60,7 +60,7 @@ export function Table<T>({ label, columns, rows, keyOf, empty }: TableProps<T>) 
 
 type ListTableProps<T, I> = Omit<TableProps<I>, 'rows'> & { of: List<T> }
 
-/** The table of a list that is read in pages. */
+/** The table of a list in pages. */
 export function ListTable<T, I>({ of, ...table }: ListTableProps<T, I>) {
   return (
     <Loaded of={of}>
@@ -76,37 +76,37 @@ export function ListTable<T, I>({ of, ...table }: ListTableProps<T, I>) {
 
 type ListPageProps<T, I> = Omit<ListTableProps<T, I>, 'label' | 'empty'> & {
   title: string
-  /** What the panel says. */
+  /** The title of the panel. */
   panel: string
   note?: string
-  /** The button that makes one, for who may. */
-  make?: { text: string; scope: string; open(): void }
+  /** The button that creates one, for people with the scope. */
+  create?: { text: string; scope: string; open(): void }
   filters?: ComponentChildren
   isFiltered?: boolean
-  /** What there is to do when there is none. */
+  /** Shown if the list is empty. */
   empty: { title: string; text: ComponentChildren }
 }
 
-/** A screen that is a list: the button that makes one, filters, the table, and what to do next where it is empty. */
+/** A list screen: a create button, filters, and the table or the next step. */
 export function ListPage<T, I>({
   title,
   panel,
   note,
-  make,
+  create,
   filters,
   isFiltered,
   empty,
   ...table
 }: ListPageProps<T, I>) {
-  const button = make && may(make.scope) && (
-    <button type="button" class="primary" onClick={make.open}>
-      {make.text}
+  const button = create && may(create.scope) && (
+    <button type="button" class="primary" onClick={create.open}>
+      {create.text}
     </button>
   )
   const none = isFiltered ? (
-    <Empty title="Nothing is like that">
+    <Empty title="No matches">
       <p>
-        Loosen a filter, or <a href={place.value.path}>show everything</a>.
+        Change a filter, or <a href={place.value.path}>show everything</a>.
       </p>
     </Empty>
   ) : (
@@ -127,13 +127,13 @@ export function ListPage<T, I>({
 }
 
 export function More({ of }: { of: Pick<List<unknown>, 'hasMore' | 'more'> }) {
-  const [busy, wait] = useState(false)
+  const [busy, setBusy] = useState(false)
   if (!of.hasMore) return null
   const read = () => {
-    wait(true)
+    setBusy(true)
     of.more()
       .catch(toastError)
-      .finally(() => wait(false))
+      .finally(() => setBusy(false))
   }
   return (
     <div class="more">

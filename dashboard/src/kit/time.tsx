@@ -1,8 +1,8 @@
-// Times, kept honest by one timer: local, with UTC in the title.
+// Times in the local zone, with UTC in the title, updated by one timer.
 import { signal, useComputed } from '@preact/signals'
 import { serverNow } from './session.ts'
 
-/** By the server's clock, each second while the page is seen. */
+/** The server's time, updated every second while the page is visible. */
 export const now = signal(serverNow())
 const tick = () => {
   if (!document.hidden) now.value = serverNow()
@@ -61,7 +61,7 @@ function relative(at: number, nowMs: number): string {
 
 type TimeProps = {
   at: string | number
-  /** `ago` keeps itself up to date; `clock` has seconds; `date` is the day; `full` day and time. */
+  /** `ago` is relative and updates itself; `clock` has seconds; `full` has date and time. */
   form?: 'ago' | 'clock' | 'date' | 'full'
 }
 
@@ -78,7 +78,7 @@ export function Time({ at, form = 'ago' }: TimeProps) {
   )
 }
 
-/** What has passed since then, or until then, as a number that moves. */
+/** A running duration since `from`, or the fixed one until `to`. */
 export function Elapsed({ from, to }: { from: string | number; to?: string | number | null }) {
   const start = new Date(from).getTime()
   const end = to === null || to === undefined ? null : new Date(to).getTime()

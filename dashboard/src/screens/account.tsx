@@ -1,4 +1,4 @@
-// The account: what it may have, what it uses, and how that went month by month.
+// The account: its limits, its usage now, and its usage by month.
 import {
   access,
   bytes,
@@ -17,10 +17,10 @@ import {
 import { switchAccount } from '../kit/session.ts'
 import { formatOf, Quotas, quotaTitles } from './parts/quotas.tsx'
 
-// Of a server that does not have it yet, that part is left out.
+// Older servers have no such route; the panel is then left out.
 type Month = { month: string; buildMinutes: number; storedBytes: number | null }
 
-/** The newest first, without the months before anything was built or stored. */
+/** Newest first, without the months before anything was built or stored. */
 function inUse(months: Month[]): Month[] {
   const first = months.findIndex(({ buildMinutes, storedBytes }) => buildMinutes > 0 || storedBytes !== null)
   return (first < 0 ? months.slice(-1) : months.slice(first)).toReversed()
@@ -35,7 +35,7 @@ export default function Account() {
       <Top title="Account">
         {others.map((it) => (
           <button key={it.account.id} type="button" onClick={() => switchAccount(it.account.id)}>
-            Go to {it.account.name}
+            Switch to {it.account.name}
           </button>
         ))}
       </Top>
@@ -44,10 +44,10 @@ export default function Account() {
           {(it) => (
             <Facts
               rows={[
-                ['Id', <code key="id">{it.id}</code>],
-                ['Since', <Time key="since" at={it.createdAt} form="date" />],
+                ['ID', <code key="id">{it.id}</code>],
+                ['Created', <Time key="since" at={it.createdAt} form="date" />],
                 [
-                  'You are',
+                  'Your role',
                   `${access.value?.role}${access.value?.projects ? ` of ${access.value.projects.join(', ')}` : ''}`,
                 ],
               ]}
@@ -55,20 +55,20 @@ export default function Account() {
           )}
         </Loaded>
       </Panel>
-      <Panel title="Used" note="what is full is refused; support can raise a limit" call={account.call} pad>
+      <Panel title="Usage" note="requests over a limit are refused; support can raise it" call={account.call} pad>
         <Loaded of={account}>{(it) => <Quotas limits={it.limits} usage={it.usage} />}</Loaded>
       </Panel>
       {usage.data && (
         <Panel title="By month" note="UTC" call={usage.call}>
           <Table
-            label="Use by month"
+            label="Usage by month"
             rows={inUse(usage.data.months)}
             keyOf={({ month }) => month}
             columns={[
               { name: 'Month', cell: ({ month }) => month },
               { name: 'Build minutes', num: true, cell: ({ buildMinutes }) => num(buildMinutes) },
               {
-                name: 'Stored at most',
+                name: 'Peak storage',
                 num: true,
                 cell: ({ storedBytes }) => (storedBytes === null ? '–' : bytes(storedBytes)),
               },
@@ -83,10 +83,10 @@ export default function Account() {
               rows={[
                 [
                   'Requests',
-                  `${num(limits.requestsPerMinute)} per token and minute, ${num(limits.accountRequestsPerMinute)} for all`,
+                  `${num(limits.requestsPerMinute)} per minute per token, ${num(limits.accountRequestsPerMinute)} in total`,
                 ],
-                ['At once', `${num(limits.requestsAtOnce)} requests`],
-                ['Size', `${bytes(limits.bodyBytes)} per request, ${bytes(limits.zoneImportBytes)} for a zone`],
+                ['Concurrent requests', num(limits.requestsAtOnce)],
+                ['Request size', `${bytes(limits.bodyBytes)}, or ${bytes(limits.zoneImportBytes)} for a zone`],
                 ...Object.keys(quotaTitles)
                   .filter((name) => name in limits && !(name in used))
                   .map((name): [string, string] => [

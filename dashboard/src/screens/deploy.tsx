@@ -4,7 +4,7 @@ import { Check, call, Dialog, type DialogState, Field, Form, go, Select, useQuer
 type DeployProps = {
   of: DialogState
   project?: string
-  /** What the fields say at first. */
+  /** Initial values of the fields. */
   branch?: string
   production?: boolean
 }
@@ -39,7 +39,7 @@ function DeployForm({ of, project, branch = '', production = true }: DeployProps
       <Field
         name="ref"
         label="Branch, tag or commit"
-        hint="Left empty: the production branch."
+        hint="Default: the production branch."
         value={branch}
         autocomplete="off"
         mono
@@ -47,8 +47,8 @@ function DeployForm({ of, project, branch = '', production = true }: DeployProps
       />
       <Check
         name="production"
-        label="To production"
-        hint="Serves the production address when it is ready. Otherwise it is a preview."
+        label="Deploy to production"
+        hint="Goes live at the production URL when ready. Otherwise it's a preview."
         checked={production}
       />
     </Form>

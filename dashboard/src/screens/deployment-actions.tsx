@@ -1,13 +1,13 @@
-// What can be done with a deployment: open, promote, roll back, cancel, deploy again, delete.
+// The actions on a deployment: open, promote, roll back, cancel, redeploy, delete.
 import { Act, ConfirmButton, call, go, may, toast, useDialog } from '../kit/index.ts'
 import type { Deployment } from './deployment-table.tsx'
 import { Ask } from './parts/ask.tsx'
 
 type ActionsProps = {
   of: Deployment
-  /** What production serves, if it is known. */
+  /** The deployment in production, if known. */
   current: Deployment | undefined
-  /** Other deployments of production that are ready, newest first. */
+  /** Other ready production deployments, newest first. */
   before: readonly Deployment[]
 }
 
@@ -16,7 +16,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
   const path = { params: { path: { id: of.id } } }
   const writes = may('deployments:write')
   const ready = of.state === 'READY'
-  const leads = of.current && before.some((it) => it.id !== of.id)
+  const canRollBack = of.current && before.some((it) => it.id !== of.id)
   return (
     <>
       {writes && of.state === 'BUILDING' && (
@@ -28,7 +28,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           action="Cancel the build"
           done={() => toast('Canceled.')}
         >
-          <p>The build ends within seconds. Production stays as it is.</p>
+          <p>The build stops within seconds. Production doesn't change.</p>
         </ConfirmButton>
       )}
       {writes && of.state !== 'BUILDING' && !of.current && (
@@ -43,7 +43,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           }}
         >
           <p>
-            <code>{new URL(of.url).host}</code> stops being served for good, and its log is lost.
+            <code>{new URL(of.url).host}</code> is deleted for good, and so is its log.
           </p>
         </ConfirmButton>
       )}
@@ -54,7 +54,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           done={({ id }) => go(`/deployments/${id}`)}
         />
       )}
-      {writes && leads && (
+      {writes && canRollBack && (
         <button type="button" onClick={back.open}>
           Roll back
         </button>
@@ -74,10 +74,10 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
         title="Promote to production"
         call={call('post', '/deployments/{id}/promote', path)}
         action="Promote"
-        done={() => toast('Production serves it now.')}
+        done={() => toast('Now in production.')}
       >
         <p>
-          Production serves <code>{of.commit}</code> at once, without a build
+          Puts <code>{of.commit}</code> into production at once, without a build
           {current && (
             <>
               {' '}
@@ -86,9 +86,9 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
           )}
           .
         </p>
-        {!of.production && <p class="soft">It was built with the variables of previews, which stay in it.</p>}
+        {!of.production && <p class="soft">It was built with preview variables and keeps them.</p>}
       </Ask>
-      {leads && (
+      {canRollBack && (
         <Ask
           of={back}
           title="Roll back production"
@@ -99,7 +99,7 @@ export function DeploymentActions({ of, current, before }: ActionsProps) {
             go(`/deployments/${id}`)
           }}
         >
-          <p>Production goes back to what served it before, and stays there until you promote another one.</p>
+          <p>Production returns to the previous deployment and stays there until you promote another one.</p>
         </Ask>
       )}
     </>

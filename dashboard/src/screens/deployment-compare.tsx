@@ -1,11 +1,11 @@
-// What a deployment is against the one that production serves: files, size, build time. The API counts files and does not list them.
+// Compares a deployment with production: files, size, build time. The API counts files but doesn't list them.
 import type { ComponentChildren } from 'preact'
 import { bytes, type Call, duration, num, Panel } from '../kit/index.ts'
 import { buildMs, type Deployment, median } from './deployment-table.tsx'
 
 type CompareProps = {
   of: Deployment
-  /** What production serves; undefined if it is not known. */
+  /** The deployment in production; undefined if unknown. */
   current: Deployment | undefined
   before: readonly Deployment[]
   call: Call<unknown> | null
@@ -18,11 +18,11 @@ export function Compare({ of, current, before, call }: CompareProps) {
   const took = buildMs(of)
   return (
     <Panel
-      title={other ? 'Compared with production' : 'What it is'}
+      title={other ? 'Compared with production' : 'Size and build time'}
       note={
         other && (
           <>
-            <code>{of.commit}</code> against{' '}
+            <code>{of.commit}</code> vs.{' '}
             <a href={`/deployments/${other.id}`}>
               <code>{other.commit}</code>
             </a>
@@ -32,10 +32,10 @@ export function Compare({ of, current, before, call }: CompareProps) {
       call={call}
     >
       <table>
-        <caption class="unseen">Figures of the deployment</caption>
+        <caption class="unseen">Deployment figures</caption>
         <tbody>
-          <Row name="Files" value={of.files} before={other?.files} format={num} none="a server has no files to count" />
-          <Row name="Size, not compressed" value={of.bytes} before={other?.bytes} format={bytes} none="not counted" />
+          <Row name="Files" value={of.files} before={other?.files} format={num} none="not counted for servers" />
+          <Row name="Uncompressed size" value={of.bytes} before={other?.bytes} format={bytes} none="not counted" />
           <Row name="Build" value={took} format={duration} none="–">
             {usual !== null && `median ${duration(usual)}`}
           </Row>
@@ -51,7 +51,7 @@ type RowProps = {
   value: number | null
   before?: number | null | undefined
   format(value: number): string
-  /** Said where there is no value. */
+  /** Shown if there is no value. */
   none: string
   children?: ComponentChildren
 }
@@ -64,7 +64,7 @@ function Row({ name, value, before, format, none, children }: RowProps) {
       <th scope="row">{name}</th>
       <td class="num">
         {value === null ? <span class="soft">{none}</span> : format(value)}{' '}
-        {change !== null && <span class="soft">({change === 0 ? 'the same' : sign + format(Math.abs(change))})</span>}
+        {change !== null && <span class="soft">({change === 0 ? 'unchanged' : sign + format(Math.abs(change))})</span>}
         {children && <span class="soft">({children})</span>}
       </td>
     </tr>

@@ -1,4 +1,4 @@
-// The log of a deployment as it is written: one stream that resumes behind the last line, and when each step began.
+// The live log of a deployment: a stream that resumes after the last line, and the times of each step.
 import { batch, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { follow } from '../../../sdk/src/streams.ts'
@@ -7,7 +7,7 @@ import { BerthError, berth, type LogRow, type Schemas } from '../kit/index.ts'
 export type LogState = 'connecting' | 'live' | 'resuming' | 'ended' | 'failed'
 export type StepTimes = ReadonlyMap<string, { from: number; to: number }>
 
-// Lines come in bursts, and each burst is drawn once.
+// Lines arrive in bursts; each burst is rendered once.
 const burstMs = 60
 
 function createLog(id: string) {
@@ -15,15 +15,15 @@ function createLog(id: string) {
   const state = signal<LogState>('connecting')
   const failure = signal<unknown>(null)
   const steps = signal<StepTimes>(new Map())
-  let waiting: Schemas['LogLine'][] = []
+  let pending: Schemas['LogLine'][] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   let stop = new AbortController()
   let last: string | undefined
 
   function flush(): void {
     timer = undefined
-    const lines = waiting
-    waiting = []
+    const lines = pending
+    pending = []
     if (lines.length === 0) return
     const times = new Map(steps.peek())
     for (const { step, at } of lines) {
@@ -58,7 +58,7 @@ function createLog(id: string) {
           return
         }
         last = message.id ?? last
-        waiting.push(JSON.parse(message.data))
+        pending.push(JSON.parse(message.data))
         timer ??= setTimeout(flush, burstMs)
       }
     } catch (error) {
@@ -76,7 +76,7 @@ function createLog(id: string) {
     state,
     failure,
     steps,
-    /** Goes on behind the last line; a server may have written more since. */
+    /** Resumes after the last line; a server may have written more since. */
     start() {
       stop.abort()
       stop = new AbortController()

@@ -1,4 +1,4 @@
-// The log panel: live, searched, saved as a file.
+// The log panel: follow, search and download a log.
 import { call, Log, Panel, ProblemView, State, useParam } from '../kit/index.ts'
 import type { DeploymentLog } from './deployment-log-data.ts'
 import type { Deployment } from './deployment-table.tsx'
@@ -22,7 +22,7 @@ export function LogPanel({ of, log }: { of: Deployment; log: DeploymentLog }) {
           <FindBox name="find" label="Find in log" />
           {isServer && log.state.value === 'ended' && (
             <button type="button" class="quiet" onClick={log.start}>
-              Read what the server wrote since
+              Load newer lines
             </button>
           )}
           <button type="button" class="quiet" disabled={rows.length === 0} onClick={() => save(`${of.id}.log`, text())}>
@@ -36,11 +36,7 @@ export function LogPanel({ of, log }: { of: Deployment; log: DeploymentLog }) {
         label="Build log"
         rows={rows}
         find={find}
-        empty={
-          of.startedAt
-            ? 'Nothing was written yet.'
-            : 'The build has not begun. Its lines appear here as they are written.'
-        }
+        empty={of.startedAt ? 'No output yet.' : "The build hasn't started. Its log will appear here."}
       />
       {find !== '' && (
         <p class="note soft" role="status">
@@ -54,11 +50,11 @@ export function LogPanel({ of, log }: { of: Deployment; log: DeploymentLog }) {
 function LogState({ of: { state, rows } }: { of: DeploymentLog }) {
   switch (state.value) {
     case 'connecting':
-      return <State is="off">Opening</State>
+      return <State is="off">Connecting</State>
     case 'live':
       return <State is="ready">Live</State>
     case 'resuming':
-      return <State is="busy">Connection lost, goes on behind line {rows.value.length}</State>
+      return <State is="busy">Connection lost, resuming after line {rows.value.length}</State>
     case 'failed':
       return <State is="bad">Not live</State>
     case 'ended':

@@ -1,4 +1,4 @@
-// The steps of a build: how long each took, and for the one under way how long it usually takes.
+// The steps of a build: how long each took, and how long the current one usually takes.
 import { Bar, duration, now } from '../kit/index.ts'
 import type { StepTimes } from './deployment-log-data.ts'
 import { type Deployment, median } from './deployment-table.tsx'
@@ -10,7 +10,7 @@ type Step = { name: Name; is: 'done' | 'now' | 'failed' | 'ahead' | 'skipped'; m
 const queueMs = (of: Deployment) =>
   of.startedAt ? Math.max(0, Date.parse(of.startedAt) - Date.parse(of.createdAt)) : null
 
-/** What a step took in the deployments before. */
+/** The median duration of a step in earlier deployments. */
 export function usualMs(name: Name, before: readonly Deployment[]): number | null {
   const all = before.map((it) =>
     name === 'queue' ? queueMs(it) : it.steps.find((step) => step.name === name)?.durationMs,
@@ -18,7 +18,7 @@ export function usualMs(name: Name, before: readonly Deployment[]): number | nul
   return median(all.filter((ms): ms is number => typeof ms === 'number'))
 }
 
-/** From the deployment where it has ended, and from the lines of its log while it runs. */
+/** Durations come from the deployment once it has finished, and from its log lines while it runs. */
 export function stepsOf(of: Deployment, lines: StepTimes, nowMs: number): Step[] {
   const building = of.state === 'BUILDING'
   const known = new Map(of.steps.map(({ name, durationMs }) => [name, durationMs]))
@@ -35,7 +35,7 @@ export function stepsOf(of: Deployment, lines: StepTimes, nowMs: number): Step[]
     if (building) return { name, is: isLast ? 'now' : 'done', ms }
     return { name, is: isLast && of.state !== 'READY' ? 'failed' : 'done', ms }
   })
-  // A step that is passed over, such as install of plain files.
+  // A skipped step, such as installing for plain files.
   const last = steps.findLastIndex(({ ms }) => ms !== null)
   for (const [index, step] of steps.entries()) if (step.ms === null && index < last) step.is = 'skipped'
   const waited = queueMs(of)
@@ -67,7 +67,7 @@ type StepTextProps = { step: Step; usual: number | null; place: number | null }
 function StepText({ step: { name, is, ms }, usual, place }: StepTextProps) {
   if (is === 'now') {
     const soFar = `${duration(ms ?? 0)} so far`
-    const where = name === 'queue' && place ? `, place ${place}` : usual === null ? '' : `, usually ${duration(usual)}`
+    const where = name === 'queue' && place ? `, number ${place}` : usual === null ? '' : `, usually ${duration(usual)}`
     return (
       <>
         <span class="soft figure">
@@ -78,7 +78,7 @@ function StepText({ step: { name, is, ms }, usual, place }: StepTextProps) {
           <div class="bar" />
         ) : (
           <Bar
-            label={`${name}, of the usual time`}
+            label={`${name}, compared with the usual time`}
             value={Math.min(ms ?? 0, usual)}
             max={usual}
             format={duration}
@@ -88,12 +88,12 @@ function StepText({ step: { name, is, ms }, usual, place }: StepTextProps) {
       </>
     )
   }
-  const text = is === 'skipped' ? 'not needed' : ms === null ? '–' : duration(ms)
+  const text = is === 'skipped' ? 'skipped' : ms === null ? '–' : duration(ms)
   return (
     <>
       <span class="soft figure">
         {text}
-        {is === 'failed' && ', ended here'}
+        {is === 'failed' && ', failed here'}
       </span>
       <div class="bar" aria-hidden="true">
         {is === 'done' && <i class="all" />}

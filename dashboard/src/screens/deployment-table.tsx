@@ -1,9 +1,9 @@
-// Deployments as rows of a table: what was built, how it went, how long it took.
+// The columns of deployment tables: commit, state, build time.
 import { type Column, DeploymentState, Elapsed, type Schemas, State, Time } from '../kit/index.ts'
 
 export type Deployment = Schemas['Deployment']
 
-/** What somebody calls it: the commit's message, or else its ref. */
+/** The commit message, or else the ref. */
 export const nameOf = ({ commitMessage, ref }: Deployment) => commitMessage || ref
 
 export const buildMs = ({ startedAt, finishedAt }: Deployment) =>
@@ -57,7 +57,7 @@ export function deploymentColumns({ project }: { project: boolean }): Column<Dep
       wide: true,
       cell: (it) => (it.startedAt ? <Elapsed from={it.startedAt} to={it.finishedAt} /> : '–'),
     },
-    { name: 'Made', num: true, cell: (it) => <Time at={it.createdAt} /> },
+    { name: 'Created', num: true, cell: (it) => <Time at={it.createdAt} /> },
   ]
   return columns
 }

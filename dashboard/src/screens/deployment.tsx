@@ -1,4 +1,4 @@
-// A deployment: its steps, its log as it is written, why it failed, and what can be done with it.
+// A deployment: its steps, its live log, why it failed, and the actions on it.
 import { useEffect } from 'preact/hooks'
 import {
   Copy,
@@ -17,7 +17,7 @@ import {
 } from '../kit/index.ts'
 import { DeploymentActions } from './deployment-actions.tsx'
 import { Compare } from './deployment-compare.tsx'
-import { cures } from './deployment-cures.ts'
+import { fixes } from './deployment-fixes.ts'
 import { LogPanel } from './deployment-log.tsx'
 import { type DeploymentLog, useLog } from './deployment-log-data.ts'
 import { Steps } from './deployment-steps.tsx'
@@ -32,7 +32,7 @@ export default function DeploymentScreen({ params }: { params: Params }) {
     when: ({ subject, data }) => subject === id || data.project === query.data?.project,
   })
   const log = useLog(id)
-  // That a build begins, or has cloned its commit, is no event; its log tells.
+  // No event says that a build has started or cloned its commit; a new step in the log does.
   useEffect(() => {
     if (log.steps.value.size > 0) query.refetch()
   }, [log.steps.value.size])
@@ -71,7 +71,7 @@ function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {
               [
                 'Deployment',
                 <>
-                  <code>{of.id}</code> <Copy text={of.id} what="id" />
+                  <code>{of.id}</code> <Copy text={of.id} what="ID" />
                 </>,
               ],
               [
@@ -85,7 +85,7 @@ function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {
                 </>,
               ],
               [
-                'Address',
+                'URL',
                 of.state === 'READY' ? (
                   <a href={of.url} target="_blank" rel="noreferrer">
                     {new URL(of.url).host}
@@ -93,14 +93,12 @@ function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {
                 ) : (
                   <>
                     {new URL(of.url).host}{' '}
-                    <span class="soft">
-                      {of.state === 'BUILDING' ? 'answers when it is ready' : 'was never served'}
-                    </span>
+                    <span class="soft">{of.state === 'BUILDING' ? 'live when ready' : 'never served'}</span>
                   </>
                 ),
               ],
               [
-                'Made',
+                'Created',
                 <>
                   <Time at={of.createdAt} form="full" />{' '}
                   <span class="soft">
@@ -122,18 +120,18 @@ function Shown({ of, log }: { of: Deployment; log: DeploymentLog }) {
 }
 
 const sources = {
-  api: 'by the API or the console',
-  push: 'by a push',
+  api: 'from the API or console',
+  push: 'from a push',
   promote: 'promoted from a preview',
-  upload: 'by an upload',
-  hook: 'by a hook',
-  pull_request: 'by a pull request',
+  upload: 'from an upload',
+  hook: 'from a deploy hook',
+  pull_request: 'from a pull request',
 }
 
-/** "11 s so far, usually 14 s" of the whole build. */
+/** The duration of the whole build: "11 s so far, usually 14 s". */
 function Total({ of, before }: { of: Deployment; before: readonly Deployment[] }) {
   const usual = median(before.map(buildMs).filter((ms): ms is number => ms !== null))
-  if (!of.startedAt) return <>{of.state === 'BUILDING' ? 'Waits for a worker' : ''}</>
+  if (!of.startedAt) return <>{of.state === 'BUILDING' ? 'Waiting for a worker' : ''}</>
   return (
     <>
       <Elapsed from={of.startedAt} to={of.finishedAt} />
@@ -145,7 +143,7 @@ function Total({ of, before }: { of: Deployment; before: readonly Deployment[] }
 
 function Failure({ of }: { of: Deployment }) {
   const { code, message, excerpt } = of.error!
-  const known = cures[code as keyof typeof cures]
+  const known = fixes[code as keyof typeof fixes]
   return (
     <Panel title={of.state === 'CANCELED' ? 'Why it was canceled' : 'Why it failed'} state={<code>{code}</code>} pad>
       <div class="stack">
@@ -153,11 +151,11 @@ function Failure({ of }: { of: Deployment }) {
         {excerpt && <pre class="excerpt">{excerpt}</pre>}
         {known && (
           <p>
-            <b>What to do.</b> {known.cure}{' '}
+            <b>What to do.</b> {known.text}{' '}
             {known.tab && <a href={`/projects/${of.project}/${known.tab}`}>Open the {known.tab}</a>}
           </p>
         )}
-        {known && <p class="soft">Production stays as it was.</p>}
+        {known && <p class="soft">Production didn't change.</p>}
       </div>
     </Panel>
   )

@@ -1,4 +1,4 @@
-// All deployments of the account, or of some: the filters are in the address.
+// The deployments of the account or of a project, with filters in the URL.
 import { call, Empty, ListTable, may, Panel, Top, useDialog, useList, useParam } from '../kit/index.ts'
 import { Deploy } from './deploy.tsx'
 import { deploymentColumns } from './deployment-table.tsx'
@@ -25,7 +25,7 @@ export default function Deployments() {
   )
 }
 
-/** `project`: of that project alone; otherwise the filter has it. */
+/** Without `project`, a filter can choose one. */
 export function DeploymentList({ project }: { project?: string }) {
   const [state] = useParam('state')
   const [target] = useParam('target')
@@ -48,7 +48,7 @@ export function DeploymentList({ project }: { project?: string }) {
   })
   const isFiltered = Object.keys(query).length > (project ? 2 : 1)
   return (
-    <Panel title="Deployments" note="newest first, updated as it happens" call={list.call}>
+    <Panel title="Deployments" note="newest first, updated live" call={list.call}>
       <Filters>
         <Filter
           name="state"
@@ -71,12 +71,12 @@ export function DeploymentList({ project }: { project?: string }) {
         columns={deploymentColumns({ project: !project })}
         empty={
           isFiltered ? (
-            <Empty title="No deployment is like that">
-              <p>Loosen a filter. Old deployments are removed after 30 days unless they serve production.</p>
+            <Empty title="No matching deployments">
+              <p>Change a filter. Deployments are deleted after 30 days unless they serve production.</p>
             </Empty>
           ) : (
             <Empty title="No deployments yet">
-              <p>Deploy a branch, or set up the push hook of a project, and every push makes one.</p>
+              <p>Deploy a branch, or set up a project's push hook to deploy every push.</p>
             </Empty>
           )
         }

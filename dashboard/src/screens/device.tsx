@@ -1,7 +1,7 @@
-// Signs a program in, such as the command line, by the code that it shows.
+// Approves the sign-in of a program such as the CLI, by the code that it shows.
 import { access, callAuth, Field, Form, go, Panel, place, Select, Top, toast } from '../kit/index.ts'
 
-const parts: Record<string, string[] | undefined> = {
+const scopes: Record<string, string[] | undefined> = {
   everything: undefined,
   deploy: ['deployments:write', 'projects:read', 'domains:read', 'events:read'],
   nothing: undefined,
@@ -14,25 +14,25 @@ export default function Device() {
       <Top title="Sign in a program" />
       <Panel>
         <Form
-          call={({ userCode, may = '' }) =>
+          call={({ userCode, allow = '' }) =>
             callAuth('POST', '/device/answer', {
               userCode,
-              approve: may !== 'nothing',
+              approve: allow !== 'nothing',
               account: account.id,
-              scopes: parts[may],
+              scopes: scopes[allow],
             })
           }
           submit="Approve"
           done={() => {
-            toast('Done.')
+            toast('Approved.')
             go('/tokens')
           }}
         >
           <p>
-            For {account.name}. <b>Only approve if you started this</b> and see the same code there.
+            Account: {account.name}. <b>Only approve a sign-in that you started</b> and that shows the same code.
           </p>
           <Field name="userCode" label="Code" value={place.value.search.slice(6)} />
-          <Select name="may" label="It may do" options={Object.keys(parts)} />
+          <Select name="allow" label="Allow" options={Object.keys(scopes)} />
         </Form>
       </Panel>
     </>

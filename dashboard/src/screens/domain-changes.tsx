@@ -1,4 +1,4 @@
-// Changes of a domain: to another project, or a redirect to another domain.
+// Dialogs that move a domain to another project or redirect it to another domain.
 import { call, Dialog, type DialogState, Form, Select, toast, useQuery } from '../kit/index.ts'
 import type { Domain } from './domain-data.ts'
 import { useTargets } from './domain-targets.ts'
@@ -25,10 +25,10 @@ function MoveForm({ of, domain }: Props) {
       cancel={of.close}
       done={({ project }) => {
         of.close()
-        toast(`Visitors of ${domain.name} see ${project} now.`)
+        toast(`${domain.name} now shows ${project}.`)
       }}
     >
-      <p>Visitors see the other project at once. The zone, the certificate and the verification stay.</p>
+      <p>Visitors see the other project at once. The zone, certificate and verification stay the same.</p>
       <Select
         name="project"
         label="Project"
@@ -61,26 +61,26 @@ function RedirectForm({ of, domain }: Props) {
       cancel={of.close}
       done={({ redirectTo }) => {
         of.close()
-        toast(redirectTo ? `Visitors are sent to ${redirectTo}.` : 'No redirect from now on.')
+        toast(redirectTo ? `Redirects to ${redirectTo}.` : 'Redirect removed.')
       }}
     >
       <Select
         key={targets.length}
         name="redirectTo"
-        label="Visitors are sent to"
+        label="Redirect to"
         value={domain.redirectTo ?? ''}
         options={[{ value: '', text: 'No redirect' }, ...targets.map(({ name }) => ({ value: name, text: name }))]}
-        hint="Another domain of the account that does not redirect itself. Path and query stay."
+        hint="Another domain of the account that doesn't redirect. Path and query are kept."
       />
       <Select
         name="redirectStatus"
-        label="With"
+        label="Status"
         value={String(domain.redirectStatus ?? 308)}
         options={[
-          { value: '308', text: '308, keeps the method of a request' },
-          { value: '301', text: '301, browsers send a GET' },
+          { value: '308', text: '308: keeps the request method' },
+          { value: '301', text: '301: browsers send a GET' },
         ]}
-        hint="Browsers remember both for a long time."
+        hint="Browsers cache both for a long time."
       />
     </Form>
   )

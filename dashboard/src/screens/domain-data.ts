@@ -1,4 +1,4 @@
-// A domain as its screen shows it: read again after its events, and when the next look that was announced is over.
+// Loads a domain and reloads it after its events and after each scheduled check.
 import { useEffect } from 'preact/hooks'
 import { call, now, type Schemas, useQuery } from '../kit/index.ts'
 
@@ -7,9 +7,9 @@ export type Domain = Schemas['Domain']
 export const domainPath = (name: string) => `/domains/${encodeURIComponent(name)}`
 export const zonePath = (name: string) => `/dns/${encodeURIComponent(name)}`
 
-// A look takes a moment, and one that found nothing is no event.
-const lookMs = 1_500
-const patienceMs = 5_000
+// A check takes a moment, and one that finds nothing sends no event.
+const checkMs = 1_500
+const overdueMs = 5_000
 
 export function useDomain(name: string) {
   const query = useQuery(call('get', '/domains/{name}', { params: { path: { name } } }), {
@@ -21,20 +21,20 @@ export function useDomain(name: string) {
   useEffect(() => {
     if (!next) return
     const waitMs = Date.parse(next) - now.peek()
-    // Overdue: the look is under way, or waits for a worker.
-    const timer = setTimeout(query.refetch, waitMs > 0 ? waitMs + lookMs : patienceMs)
+    // Overdue: the check is in progress or waits for a worker.
+    const timer = setTimeout(query.refetch, waitMs > 0 ? waitMs + checkMs : overdueMs)
     return () => clearTimeout(timer)
   }, [next, checked, query.loading])
   return query
 }
 
-export type Station = { name: string; is: 'done' | 'now' | 'failed' | 'ahead'; at: string | null }
+export type SetupStep = { name: string; is: 'done' | 'now' | 'failed' | 'ahead'; at: string | null }
 
-const isOurs = ({ nameservers, verification: { observed } }: Domain) =>
+export const isOurs = ({ nameservers, verification: { observed } }: Domain) =>
   observed.nameservers.length === nameservers.length && nameservers.every((name) => observed.nameservers.includes(name))
 
-/** Where the domain is on its way: Added, Delegated, Verified, Certificate. */
-export function stationsOf(domain: Domain): Station[] {
+/** The steps of setting up a domain: Added, Delegated, Verified, Certificate. */
+export function setupSteps(domain: Domain): SetupStep[] {
   const { verified, verification, ssl, certificate } = domain
   const elsewhere = verified && verification.method !== 'nameservers' && !isOurs(domain)
   const delegated = isOurs(domain) || verification.method === 'nameservers'
@@ -51,5 +51,3 @@ export function stationsOf(domain: Domain): Station[] {
     },
   ]
 }
-
-export { isOurs }

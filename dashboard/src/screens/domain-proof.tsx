@@ -1,4 +1,4 @@
-// The proof of ownership: what is expected, and beside it what the last look has found.
+// The proof of ownership: what we expect, next to what the last check found.
 import { Copy, CopyLine, Countdown, call, Panel, State, Time, useParam } from '../kit/index.ts'
 import type { Domain } from './domain-data.ts'
 
@@ -10,34 +10,34 @@ export function Proof({ of }: { of: Domain }) {
   return (
     <Panel
       title={
-        verified ? 'Proof of ownership' : byTxt ? 'Add this record where your DNS is' : 'Set this at your registrar'
+        verified ? 'Proof of ownership' : byTxt ? 'Add this record at your DNS provider' : 'Set this at your registrar'
       }
       state={
         verified ? (
           <State is={verification.reason ? 'busy' : 'ready'}>
-            {verification.reason ? 'Not found lately' : 'Verified'}
+            {verification.reason ? 'No longer found' : 'Verified'}
           </State>
         ) : null
       }
-      note={<NextLook of={of} />}
+      note={<NextCheck of={of} />}
       call={call('get', '/domains/{name}', { params: { path: { name: of.name } } })}
       pad
     >
       <div class="stack">
         {verification.reason && <p role="status">{verification.reason}</p>}
-        {verification.method === 'operator' && <p>The operator of the platform assigned the domain to this account.</p>}
+        {verification.method === 'operator' && <p>The operator assigned the domain to this account.</p>}
         <div class="vs">{byTxt ? <TxtProof of={of} /> : <NameserverProof of={of} />}</div>
         {!verified && (
           <p class="soft">
             {byTxt ? (
               <>
-                Your DNS stays where it is; point an A, AAAA, ALIAS or CNAME record at the project yourself.{' '}
+                Keep your DNS provider, and point an A, AAAA, ALIAS or CNAME record at the project.{' '}
                 <a href={`${where}?proof=nameservers`}>Use our nameservers instead</a>
               </>
             ) : (
               <>
-                Replace all nameservers by these two. Most registrars show the change within minutes. Keep your DNS
-                elsewhere? <a href={`${where}?proof=txt`}>Prove it with a TXT record instead</a>
+                Replace all nameservers with these two. Most registrars apply the change within minutes. Keeping your
+                DNS elsewhere? <a href={`${where}?proof=txt`}>Verify with a TXT record instead</a>
               </>
             )}
           </p>
@@ -47,24 +47,24 @@ export function Proof({ of }: { of: Domain }) {
   )
 }
 
-function NextLook({ of: { verification } }: { of: Domain }) {
+function NextCheck({ of: { verification } }: { of: Domain }) {
   return verification.nextCheckAt ? (
     <>
-      next look in <Countdown to={verification.nextCheckAt} />
+      next check in <Countdown to={verification.nextCheckAt} />
     </>
   ) : (
-    <>not looked for any more</>
+    <>no more checks</>
   )
 }
 
-/** Who said so, and when. */
-function SeenAt({ of: { verification }, asked }: { of: Domain; asked: string[] }) {
-  if (!verification.checkedAt) return <>Not looked yet</>
-  const [first, ...others] = asked
+/** Which servers returned this, and when. */
+function SeenAt({ of: { verification }, servers }: { of: Domain; servers: string[] }) {
+  if (!verification.checkedAt) return <>Not checked yet</>
+  const [first, ...others] = servers
   return (
     <>
       {first ? (
-        <span title={asked.join(', ')}>
+        <span title={servers.join(', ')}>
           Seen at {first}
           {others.length > 0 && ` and ${others.length} more`}
         </span>
@@ -81,14 +81,14 @@ function NameserverProof({ of }: { of: Domain }) {
   return (
     <>
       <div>
-        <h3>We expect these two nameservers, and no others</h3>
+        <h3>We expect exactly these two nameservers</h3>
         {of.nameservers.map((name) => (
           <CopyLine key={name} text={name} />
         ))}
       </div>
       <div>
         <h3>
-          <SeenAt of={of} asked={observed.asked} />
+          <SeenAt of={of} servers={observed.asked} />
         </h3>
         {observed.nameservers.map((name) => (
           <div key={name} class="copy">
@@ -96,7 +96,7 @@ function NameserverProof({ of }: { of: Domain }) {
             {of.nameservers.includes(name) ? <State is="ready">ours</State> : <State is="bad">not ours</State>}
           </div>
         ))}
-        {checkedAt && observed.nameservers.length === 0 && <p class="soft">No nameservers were found.</p>}
+        {checkedAt && observed.nameservers.length === 0 && <p class="soft">No nameservers found.</p>}
       </div>
     </>
   )
@@ -108,20 +108,20 @@ function TxtProof({ of }: { of: Domain }) {
     <>
       <div>
         <h3>We expect this TXT record</h3>
-        <CopyLine text={txt.name} what="name of the record" />
+        <CopyLine text={txt.name} what="record name" />
         <div class="copy">
           <code>{txt.value}</code>
-          <Copy text={txt.value} what="value of the record" />
+          <Copy text={txt.value} what="record value" />
         </div>
       </div>
       <div>
         <h3>
-          <SeenAt of={of} asked={observed.nameservers} />
+          <SeenAt of={of} servers={observed.nameservers} />
         </h3>
         {observed.txt.map((value) => (
           <div key={value} class="copy">
             <code>{value}</code>
-            {value === txt.value ? <State is="ready">right</State> : <State is="bad">another value</State>}
+            {value === txt.value ? <State is="ready">correct</State> : <State is="bad">wrong value</State>}
           </div>
         ))}
         {checkedAt && observed.txt.length === 0 && (

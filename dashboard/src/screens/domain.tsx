@@ -1,4 +1,4 @@
-// A domain: what to set, what is seen, its way to a certificate, and where its visitors go.
+// A domain: how to set it up, its certificate, and what its visitors see.
 import {
   Act,
   Countdown,
@@ -18,7 +18,7 @@ import {
   useTitle,
 } from '../kit/index.ts'
 import { Move, Redirect } from './domain-changes.tsx'
-import { type Domain, isOurs, type Station, stationsOf, useDomain, zonePath } from './domain-data.ts'
+import { type Domain, isOurs, type SetupStep, setupSteps, useDomain, zonePath } from './domain-data.ts'
 import { Proof } from './domain-proof.tsx'
 import { Found } from './found.tsx'
 
@@ -55,7 +55,7 @@ function Shown({ of, refresh }: { of: Domain; refresh(): void }) {
             text="Check now"
             {...(!of.verified && { kind: 'primary' })}
             done={() => {
-              toast('Asked the DNS now.')
+              toast('Checking the DNS now.')
               refresh()
             }}
           />
@@ -76,7 +76,7 @@ function Shown({ of, refresh }: { of: Domain; refresh(): void }) {
           <p>{of.takedown.reason ?? 'The operator gave no reason.'}</p>
         </Panel>
       )}
-      <Way of={of} />
+      <Setup of={of} />
       {of.verified && of.verification.reason === null ? null : <Proof of={of} />}
       {!of.verified && hasZone && <BeforeYouSwitch name={of.name} />}
       <CertificatePanel of={of} />
@@ -88,18 +88,18 @@ function Shown({ of, refresh }: { of: Domain; refresh(): void }) {
 }
 
 function waitingFor(of: Domain): string {
-  if (of.verification.nextCheckAt === null) return 'Not looked for any more'
+  if (of.verification.nextCheckAt === null) return 'No more checks'
   return isOurs(of) ? 'Not verified' : 'Waiting for your nameservers'
 }
 
-function Way({ of }: { of: Domain }) {
+function Setup({ of }: { of: Domain }) {
   return (
-    <ol class="line" aria-label="The way of the domain">
-      {stationsOf(of).map((station) => (
-        <li key={station.name} class={station.is} aria-current={station.is === 'now' ? 'step' : undefined}>
-          <b>{station.name}</b>
+    <ol class="line" aria-label="Setup of the domain">
+      {setupSteps(of).map((step) => (
+        <li key={step.name} class={step.is} aria-current={step.is === 'now' ? 'step' : undefined}>
+          <b>{step.name}</b>
           <span class="soft">
-            <StationText of={of} station={station} />
+            <StepText of={of} step={step} />
           </span>
         </li>
       ))}
@@ -107,14 +107,14 @@ function Way({ of }: { of: Domain }) {
   )
 }
 
-function StationText({ of, station: { name, is, at } }: { of: Domain; station: Station }) {
+function StepText({ of, step: { name, is, at } }: { of: Domain; step: SetupStep }) {
   const { nextCheckAt, method } = of.verification
   if (name === 'Certificate' && is === 'now')
     return <>{of.certificate?.lastError ?? 'being issued, usually within seconds'}</>
   if (name === 'Certificate' && is === 'failed')
     return of.certificate?.nextAttemptAt ? (
       <>
-        failed, next try in <Countdown to={of.certificate.nextAttemptAt} />
+        failed, retry in <Countdown to={of.certificate.nextAttemptAt} />
       </>
     ) : (
       <>failed</>
@@ -125,17 +125,17 @@ function StationText({ of, station: { name, is, at } }: { of: Domain; station: S
         until <Time at={of.certificate.notAfter} form="date" />
       </>
     )
-  if (name === 'Certificate') return <>a moment after that</>
+  if (name === 'Certificate') return <>shortly after</>
   if (is === 'now')
     return nextCheckAt ? (
       <>
-        next look in <Countdown to={nextCheckAt} />
+        next check in <Countdown to={nextCheckAt} />
       </>
     ) : (
-      <>not looked for any more</>
+      <>no more checks</>
     )
   if (name === 'DNS elsewhere')
-    return <>{method === 'operator' ? 'assigned by the operator' : 'proved by a TXT record'}</>
+    return <>{method === 'operator' ? 'assigned by the operator' : 'verified by a TXT record'}</>
   if (at) return <Time at={at} form="full" />
   return <>{is === 'done' ? 'to our nameservers' : '–'}</>
 }
@@ -144,8 +144,8 @@ function BeforeYouSwitch({ name }: { name: string }) {
   return (
     <Panel title="Before you switch" pad>
       <p>
-        Your present records are not copied. Export the zone there and{' '}
-        <a href={`${zonePath(name)}?paste=1`}>paste it here</a> first, so that mail does not break when the nameservers
+        We don't copy your existing records. Export your current zone and{' '}
+        <a href={`${zonePath(name)}?paste=1`}>paste it here</a> first, so that email keeps working when the nameservers
         change.
       </p>
     </Panel>
@@ -156,12 +156,12 @@ function CertificatePanel({ of }: { of: Domain }) {
   const { certificate, ssl } = of
   const self = call('get', '/domains/{name}', { params: { path: { name: of.name } } })
   const tones = { ACTIVE: 'ready', ERROR: 'bad', EXPIRED: 'bad', PENDING: 'off', ISSUING: 'busy' } as const
-  const words = { ACTIVE: 'Active', ERROR: 'Failed', EXPIRED: 'Expired', PENDING: 'Not yet', ISSUING: 'Being issued' }
+  const words = { ACTIVE: 'Active', ERROR: 'Failed', EXPIRED: 'Expired', PENDING: 'Pending', ISSUING: 'Issuing' }
   const rows: [string, preact.ComponentChildren][] = []
   if (certificate?.lastError) rows.push(['Last attempt', <span class="bad">{certificate.lastError}</span>])
   if (certificate?.issuer) rows.push(['Issued by', certificate.issuer])
   if (certificate && certificate.sans.length > 0)
-    rows.push(['For', certificate.sans.map((name) => <code class="listed">{name}</code>)])
+    rows.push(['Names', certificate.sans.map((name) => <code class="listed">{name}</code>)])
   if (certificate?.notBefore && certificate.notAfter)
     rows.push([
       'Valid',
@@ -171,19 +171,14 @@ function CertificatePanel({ of }: { of: Domain }) {
     ])
   if (certificate?.serial) rows.push(['Serial', <code>{certificate.serial}</code>])
   if (certificate?.nextAttemptAt)
-    rows.push([
-      certificate.issuer ? 'Renewed at the latest' : 'Next try',
-      <Time at={certificate.nextAttemptAt} form="full" />,
-    ])
+    rows.push([certificate.issuer ? 'Renews by' : 'Next retry', <Time at={certificate.nextAttemptAt} form="full" />])
   return (
     <Panel title="Certificate" state={<State is={tones[ssl]}>{words[ssl]}</State>} call={self} pad>
       {rows.length > 0 ? (
         <Facts rows={rows} />
       ) : (
         <p class="soft">
-          {of.verified
-            ? 'It is being issued.'
-            : 'Issued by itself as soon as the domain is verified, and renewed in time.'}
+          {of.verified ? 'We are issuing it.' : 'We issue it once the domain is verified, and renew it automatically.'}
         </p>
       )}
     </Panel>
@@ -212,14 +207,14 @@ function Visitors({ of }: { of: Domain }) {
     >
       {of.redirectTo ? (
         <p>
-          They are sent to <a href={`/domains/${encodeURIComponent(of.redirectTo)}`}>{of.redirectTo}</a> with{' '}
-          {of.redirectStatus}, path and query stay. The domain belongs to{' '}
+          Redirects to <a href={`/domains/${encodeURIComponent(of.redirectTo)}`}>{of.redirectTo}</a> with{' '}
+          {of.redirectStatus}; path and query are kept. The domain belongs to{' '}
           <a href={`/projects/${of.project}`}>{of.project}</a>.
         </p>
       ) : (
         <p>
-          They see what <a href={`/projects/${of.project}`}>{of.project}</a> has in production
-          {of.verified ? '.' : ', once the domain is verified.'}
+          They see the production deployment of <a href={`/projects/${of.project}`}>{of.project}</a>
+          {of.verified ? '.' : ' once the domain is verified.'}
         </p>
       )}
       <Move of={moving} domain={of} />
@@ -232,7 +227,7 @@ function Danger({ of }: { of: Domain }) {
   return (
     <DeletePanel
       title="Delete the domain"
-      hint="Its records and its certificate go with it. The name stays yours at the registrar."
+      hint="Also deletes its records and certificate. You keep the name at your registrar."
       typed={of.name}
       call={call('delete', '/domains/{name}', { params: { path: { name: of.name } } })}
       done={() => {
@@ -241,13 +236,13 @@ function Danger({ of }: { of: Domain }) {
       }}
     >
       <p>
-        <b>Lost:</b> all DNS records of the zone, also those for mail, and the certificate. Visitors at {of.name} get no
-        answer at once, if its nameservers are ours.
+        <b>Deleted:</b> all DNS records, including those for email, and the certificate. If it uses our nameservers,
+        {of.name} stops working at once.
       </p>
       <p class="soft">
         Download the zone first: <a href={zonePath(of.name)}>Records</a>.{' '}
-        {of.verified && 'The name stays reserved for this account for 7 days; '}
-        added again, it may get other nameservers.
+        {of.verified && 'The name stays reserved for this account for 7 days. '}
+        If you add it again, it may get other nameservers.
       </p>
     </DeletePanel>
   )

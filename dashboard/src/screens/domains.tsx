@@ -1,4 +1,4 @@
-// The domains of the account, and the first step of attaching one.
+// The domains of the account, and the dialog that adds one.
 import { useEffect } from 'preact/hooks'
 import {
   Countdown,
@@ -54,8 +54,8 @@ export default function Domains() {
       <ListPage
         title="Domains"
         panel="All domains"
-        note="updated as it happens"
-        make={{ text: 'Add a domain', scope: 'domains:write', open: adding.open }}
+        note="updated live"
+        create={{ text: 'Add a domain', scope: 'domains:write', open: adding.open }}
         isFiltered={Object.keys(query).length > 1}
         filters={
           <Filters>
@@ -93,7 +93,7 @@ export default function Domains() {
           { name: 'State', cell: (it) => <DomainCell of={it} /> },
           { name: 'Project', wide: true, cell: (it) => <a href={`/projects/${it.project}`}>{it.project}</a> },
           {
-            name: 'Certificate until',
+            name: 'Certificate expires',
             wide: true,
             num: true,
             cell: (it) => (it.certificate?.notAfter ? <Time at={it.certificate.notAfter} form="date" /> : '–'),
@@ -102,7 +102,7 @@ export default function Domains() {
         ]}
         empty={{
           title: 'No domains yet',
-          text: 'Add a name that you own. You then see what to set at your registrar.',
+          text: "Add a name you own. We'll show you what to set at your registrar.",
         }}
       />
       <AddDomain of={{ ...adding, close }} project={add} />
@@ -117,7 +117,7 @@ function DomainCell({ of }: { of: Domain }) {
       <State is={of.takedown ? 'bad' : tone}>{of.takedown ? 'Taken down' : word}</State>
       {!of.verified && of.verification.nextCheckAt && (
         <div class="soft">
-          next look: <Countdown to={of.verification.nextCheckAt} />
+          next check in <Countdown to={of.verification.nextCheckAt} />
         </div>
       )}
       {of.certificate?.lastError && of.ssl !== 'ACTIVE' && <div class="soft">{of.certificate.lastError}</div>}
@@ -140,7 +140,7 @@ function AddForm({ close, project }: { close(): void; project: string }) {
     return (
       <Empty title="A domain belongs to a project">
         <p>
-          <a href="/">Create a project</a> first; then visitors of the domain see what it has in production.
+          <a href="/">Create a project</a> first. The domain then shows what it has in production.
         </p>
       </Empty>
     )
@@ -158,7 +158,7 @@ function AddForm({ close, project }: { close(): void; project: string }) {
         name="name"
         label="Name"
         placeholder="example.com"
-        hint="Also *.example.com, once example.com is added."
+        hint="Or *.example.com, once example.com is added."
         autocomplete="off"
         mono
         required
@@ -166,16 +166,16 @@ function AddForm({ close, project }: { close(): void; project: string }) {
       />
       <Select
         name="project"
-        label="Visitors see the project"
+        label="Project"
         value={project}
         options={(projects.data?.projects ?? []).map((it) => it.name)}
       />
       {targets.length > 0 && (
         <Select
           name="redirectTo"
-          label="Or are sent to"
+          label="Redirect to"
           options={[{ value: '', text: 'No redirect' }, ...targets.map(({ name }) => ({ value: name, text: name }))]}
-          hint="Such as www.example.com to example.com; path and query stay."
+          hint="For example, www.example.com to example.com. Path and query are kept."
         />
       )}
     </Form>

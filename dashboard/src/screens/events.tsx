@@ -1,4 +1,4 @@
-// Everything that happened in the account: filtered by the address, live, each with its data.
+// The events of the account, live, with filters in the URL and the data of each event.
 import { useState } from 'preact/hooks'
 import {
   call,
@@ -17,15 +17,15 @@ import {
 } from '../kit/index.ts'
 import { eventGroups } from './parts/event-types.ts'
 import { Filter, Filters, FilterTime, FindBox, type Options, useFilters } from './parts/filters.tsx'
-import { Json, placeOf } from './parts/json.tsx'
+import { Json, screenOf } from './parts/json.tsx'
 import { type NameOf, useNames, Who } from './parts/who.tsx'
 
 const types: Options = {
-  '': 'Every type',
+  '': 'All types',
   ...Object.fromEntries(
     eventGroups.map(({ title, all, types: of }) => [
       title,
-      { [all]: `${all} (all of them)`, ...Object.fromEntries(of.map((type) => [type, type])) },
+      { [all]: `${all} (all)`, ...Object.fromEntries(of.map((type) => [type, type])) },
     ]),
   ),
 }
@@ -41,12 +41,12 @@ export default function Events() {
       <Top title="Events" />
       <Panel
         title="What happened"
-        note={live.value === 'live' ? 'newest first, as it happens' : 'newest first'}
+        note={live.value === 'live' ? 'newest first, updated live' : 'newest first'}
         call={list.call}
       >
         <Filters>
           <Filter name="type" label="Type" options={types} />
-          <FindBox name="subject" label="About" hint="an id, or a domain" />
+          <FindBox name="subject" label="About" hint="an ID or a domain" />
           <FilterTime name="since" label="From" />
           <FilterTime name="until" label="Until" />
           {isFiltered && (
@@ -58,11 +58,11 @@ export default function Events() {
         <Loaded of={list}>
           {({ events }) =>
             events.length === 0 ? (
-              <Empty title={isFiltered ? 'Nothing like that happened' : 'Nothing happened yet'}>
+              <Empty title={isFiltered ? 'No matching events' : 'No events yet'}>
                 <p>
                   {isFiltered
-                    ? 'Take a filter away, or choose a longer time.'
-                    : 'Every change is written here: deployments, domains, records, tokens, people.'}
+                    ? 'Remove a filter, or choose a longer period.'
+                    : 'Every change appears here: deployments, domains, records, tokens, people.'}
                 </p>
               </Empty>
             ) : (
@@ -85,10 +85,10 @@ export default function Events() {
 type RowProps = { event: Event; names: NameOf }
 
 function Row({ event, names }: RowProps) {
-  const [open, show] = useState(false)
+  const [open, setOpen] = useState(false)
   return (
     <li>
-      <details onToggle={(toggled) => show(toggled.currentTarget.open)}>
+      <details onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
         <summary>
           <span class="soft">
             <Time at={event.createdAt} />
@@ -99,14 +99,14 @@ function Row({ event, names }: RowProps) {
             <Who id={event.actor} names={names} plain />
           </span>
         </summary>
-        {open && <Opened event={event} names={names} />}
+        {open && <Details event={event} names={names} />}
       </details>
     </li>
   )
 }
 
-function Opened({ event, names }: RowProps) {
-  const href = placeOf(event.subject, event.type)
+function Details({ event, names }: RowProps) {
+  const href = screenOf(event.subject, event.type)
   return (
     <div class="body stack">
       <Facts
@@ -130,10 +130,10 @@ function Opened({ event, names }: RowProps) {
   )
 }
 
-/** What it is about, by the name it had. */
+/** The name of the event's subject at the time. */
 function titleOf({ data, subject }: Event): string {
   const it = data as Record<string, unknown>
-  const found = ['subject', 'name', 'domain', 'project', 'url', 'host', 'email'].map((field) => it[field])
-  const name = found.find((value) => typeof value === 'string' && value !== '')
+  const names = ['subject', 'name', 'domain', 'project', 'url', 'host', 'email'].map((field) => it[field])
+  const name = names.find((value) => typeof value === 'string' && value !== '')
   return String(name ?? subject)
 }

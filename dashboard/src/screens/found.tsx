@@ -1,4 +1,4 @@
-// A screen of one thing: until it is read, and where it does not exist, its head is there all the same.
+// A screen of one resource, whose heading shows while it loads and if it doesn't exist.
 import type { ComponentChildren } from 'preact'
 import { Loaded, type Query, Top } from '../kit/index.ts'
 

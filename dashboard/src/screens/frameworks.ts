@@ -1,8 +1,8 @@
-// The frameworks as people call them: by their value with a capital, where nothing else is said.
+// The display names of the frameworks: those in `named`, others capitalized.
 import type { Schemas } from '../kit/index.ts'
 
 const named = {
-  auto: 'Detected',
+  auto: 'Automatic',
   static: 'Plain files',
   next: 'Next.js',
   sveltekit: 'SvelteKit',
@@ -19,7 +19,7 @@ const plain =
 
 type Words<Text> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text
 type Missing = Exclude<Schemas['Framework'], keyof typeof named | Words<typeof plain>>
-const _everyOne: Missing extends never ? true : Missing = true
+const _complete: Missing extends never ? true : Missing = true
 
 export const frameworks = [
   ...Object.entries(named),

@@ -1,15 +1,15 @@
-// A value that may be of any length: a long one shows its beginning, and opens.
+// A value of any length: a long one shows its previewLength and can be expanded.
 import { num } from '../kit/index.ts'
 
-const shortest = 300
-const beginning = 120
+const maxShown = 300
+const previewLength = 120
 
 export function LongText({ text }: { text: string }) {
-  if (text.length <= shortest) return <code class="lines">{text}</code>
+  if (text.length <= maxShown) return <code class="lines">{text}</code>
   return (
     <details>
       <summary>
-        <code>{text.slice(0, beginning)}…</code> <span class="soft">{num(text.length)} characters</span>
+        <code>{text.slice(0, previewLength)}…</code> <span class="soft">{num(text.length)} characters</span>
       </summary>
       <code class="lines">{text}</code>
     </details>

@@ -1,4 +1,4 @@
-// The person: name and address, ways to sign in, where they are signed in, and which mails they get.
+// Your profile: name and email, ways to sign in, sessions, and which emails you get.
 import { useEffect } from 'preact/hooks'
 import {
   Act,
@@ -38,7 +38,7 @@ export default function Me() {
       <Panel title="Profile" note={user.operator ? 'operator of this installation' : undefined}>
         <Form
           call={({ name, email, ...rest }) =>
-            // An address that is not proved gets a mail each time that it is sent.
+            // Sending an unverified address triggers another email.
             callAuth('PATCH', '/me', { name, ...(email !== user.email && { email, ...proofFrom(rest) }) })
           }
           submit="Save"
@@ -48,24 +48,24 @@ export default function Me() {
           }}
         >
           <div class="two">
-            <Field name="name" label="Name" value={user.name} autocomplete="name" hint="Events and tokens show it." />
-            <Field name="email" label="Address" type="email" value={user.email} autocomplete="email" />
+            <Field name="name" label="Name" value={user.name} autocomplete="name" hint="Shown in events and tokens." />
+            <Field name="email" label="Email" type="email" value={user.email} autocomplete="email" />
           </div>
           <ProofField />
         </Form>
-        <Address of={user} />
+        <EmailVerification of={user} />
       </Panel>
       <Passkeys />
       <Password />
       <OneTimePasswords />
       <Sessions />
-      <Mails />
+      <Emails />
     </>
   )
 }
 
-/** An address that is not proved gets no mails but the one that proves it, whose link leads here. */
-function Address({ of: { email, emailProved } }: { of: { email: string; emailProved: boolean } }) {
+/** An unverified address gets no email but the one that verifies it, whose link leads here. */
+function EmailVerification({ of: { email, emailProved } }: { of: { email: string; emailProved: boolean } }) {
   const options = useQuery(callAuth<{ mail: boolean }>('GET', '/options'))
   const [code, setCode] = useParam('proof')
   useEffect(() => {
@@ -73,19 +73,19 @@ function Address({ of: { email, emailProved } }: { of: { email: string; emailPro
     setCode('')
     callAuth('POST', '/me/proof', { code })
       .send()
-      .then(() => toast('The address is yours: mails go there from now on.'), toastError)
+      .then(() => toast('Your email address is verified.'), toastError)
       .finally(() => void readMe())
   }, [code])
   if (emailProved || !options.data?.mail) return null
   return (
     <p class="note row wrap">
-      <State is="busy">Not proved</State>
-      <span>No mails go to {email} before you open the link that was sent there.</span>
+      <State is="busy">Not verified</State>
+      <span>Open the link that we sent to {email}. Until then, it gets no other emails.</span>
       <Act
         call={callAuth('PATCH', '/me', { email })}
-        text="Send it again"
+        text="Send again"
         kind="quiet"
-        done={() => toast('A mail is on its way, unless the address got three within a day.')}
+        done={() => toast('Sent, unless the address already got three today.')}
       />
     </p>
   )
@@ -105,7 +105,7 @@ type Session = {
 function Sessions() {
   const sessions = useQuery(callAuth<{ sessions: Session[] }>('GET', '/sessions'), { on: ['session.*'] })
   return (
-    <Panel title="Where you are signed in" note="ends after 7 days without use, after 30 in any case">
+    <Panel title="Sessions" note="expire after 7 days without use, and after 30 days">
       <Loaded of={sessions}>
         {(data) => (
           <Table
@@ -122,11 +122,11 @@ function Sessions() {
                   </>
                 ),
               },
-              { name: 'By', wide: true, cell: ({ method }) => method },
+              { name: 'Method', wide: true, cell: ({ method }) => method },
               { name: 'Since', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
               {
                 name: 'Last used',
-                cell: (it) => (it.current ? <State is="ready">This one</State> : <Time at={it.lastSeenAt} />),
+                cell: (it) => (it.current ? <State is="ready">This browser</State> : <Time at={it.lastSeenAt} />),
               },
               { name: 'Actions', actions: true, cell: (it) => !it.current && <End of={it} done={sessions.refetch} /> },
             ]}
@@ -148,13 +148,13 @@ function End({ of, done }: { of: Session; done(): void }) {
       call={callAuth('DELETE', `/sessions/${of.id}`)}
       done={done}
     >
-      <p>{what} is signed out at once. Tokens that were made there stay.</p>
-      <p class="soft">Not yours? Then also change how you sign in.</p>
+      <p>{what} is signed out at once. Tokens created there keep working.</p>
+      <p class="soft">Not you? Then change your password and check your passkeys too.</p>
     </ConfirmButton>
   )
 }
 
-/** `Firefox on Linux`, as far as the browser says. */
+/** `Firefox on Linux`, from the user agent. */
 function browserOf(agent: string): string {
   const find = (names: string[]) => names.find((name) => agent.includes(name))
   const name = find(['Firefox', 'Edg', 'Chrome', 'Safari'])
@@ -165,7 +165,7 @@ function browserOf(agent: string): string {
 
 type Kind = { name: string; title: string; security: boolean }
 
-function Mails() {
+function Emails() {
   const options = useQuery(callAuth<{ mail: boolean }>('GET', '/options'))
   const kinds = useQuery(options.data?.mail ? callAuth<{ mails: Kind[] }>('GET', '/mails') : null)
   const muted = me.value?.user.mutedMails ?? []
@@ -181,10 +181,10 @@ function Mails() {
       })
   }
   return (
-    <Panel title="Mails" note="kept as soon as you change them">
+    <Panel title="Emails" note="saved as you change them">
       {options.data?.mail === false ? (
-        <Empty title="This server sends no mail">
-          <p>The operator sets SMTP_URL. What you choose then counts.</p>
+        <Empty title="This server sends no email">
+          <p>Ask the operator to set SMTP_URL.</p>
         </Empty>
       ) : (
         <ul class="body stack">

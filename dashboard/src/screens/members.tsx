@@ -1,4 +1,4 @@
-// The people of the account: who they are, what each may do, and who is invited.
+// The people of the account: their roles, and who is invited.
 import { useState } from 'preact/hooks'
 import {
   access,
@@ -78,7 +78,7 @@ export default function Members() {
               wide: true,
               cell: ({ projects }) => projects?.join(', ') ?? <span class="soft">all</span>,
             },
-            { name: 'Since', wide: true, cell: ({ createdAt }) => <Time at={createdAt} form="date" /> },
+            { name: 'Joined', wide: true, cell: ({ createdAt }) => <Time at={createdAt} form="date" /> },
             {
               name: 'Actions',
               actions: true,
@@ -87,31 +87,31 @@ export default function Members() {
           ]}
         />
       </Panel>
-      <Panel title="Invited" note="a link works once, for seven days" call={invitations.call}>
+      <Panel title="Invitations" note="a link works once, within seven days" call={invitations.call}>
         <ListTable
           label="Invitations"
           of={invitations}
           keyOf={(it: Schemas['Invitation']) => it.id}
           columns={[
-            { name: 'Address', cell: ({ email }) => email },
+            { name: 'Email', cell: ({ email }) => email },
             { name: 'Role', cell: ({ role }) => <span class="whole">{role}</span> },
             {
               name: 'Projects',
               wide: true,
               cell: ({ projects }) => projects?.join(', ') ?? <span class="soft">all</span>,
             },
-            { name: 'By', wide: true, cell: ({ invitedBy }) => <Who id={invitedBy} names={names} /> },
-            { name: 'Ends in', cell: ({ expiresAt }) => <Countdown to={expiresAt} /> },
-            { name: 'Actions', actions: true, cell: (it) => canWrite && <TakeBack of={it} done={reread} /> },
+            { name: 'Invited by', wide: true, cell: ({ invitedBy }) => <Who id={invitedBy} names={names} /> },
+            { name: 'Expires in', cell: ({ expiresAt }) => <Countdown to={expiresAt} /> },
+            { name: 'Actions', actions: true, cell: (it) => canWrite && <RevokeInvitation of={it} done={reread} /> },
           ]}
           empty={
-            <Empty title="Nobody is invited">
-              <p>Invite those who work with you.</p>
+            <Empty title="No invitations">
+              <p>Invite the people you work with.</p>
             </Empty>
           }
         />
       </Panel>
-      <Panel title="What each role may do" call={roles.call}>
+      <Panel title="What each role can do" call={roles.call}>
         <Loaded of={roles}>
           {(it) => (
             <>
@@ -119,7 +119,7 @@ export default function Members() {
               <ul class="body stack soft">
                 {it.roles.map(({ name, description, byProject }) => (
                   <li key={name}>
-                    <b>{name}</b> {description}.{byProject && ' May be narrowed to projects.'}
+                    <b>{name}</b> {description}.{byProject && ' Can be limited to projects.'}
                   </li>
                 ))}
               </ul>
@@ -134,19 +134,19 @@ export default function Members() {
   )
 }
 
-/** Only owners make and touch owners. */
-const offered = (roles: readonly RoleRow[]) =>
+/** Only owners can add or change owners. */
+const rolesToOffer = (roles: readonly RoleRow[]) =>
   roles.filter(({ name }) => name !== 'owner' || access.value?.role === 'owner')
 
 type RoleFieldsProps = { roles: readonly RoleRow[]; now: Role; projects?: readonly string[] | null }
 
 function RoleFields({ roles, now, projects }: RoleFieldsProps) {
-  const [chosen, choose] = useState<string>(now)
+  const [chosen, setChosen] = useState<string>(now)
   const row = roles.find(({ name }) => name === chosen)
-  const options = offered(roles).map(({ name, description }) => ({ value: name, text: `${name}: ${description}` }))
+  const options = rolesToOffer(roles).map(({ name, description }) => ({ value: name, text: `${name}: ${description}` }))
   return (
     <>
-      <Select name="role" label="Role" value={now} options={options} onInput={choose} />
+      <Select name="role" label="Role" value={now} options={options} onInput={setChosen} />
       {row?.byProject && <ProjectChecks within={null} chosen={projects ?? []} />}
     </>
   )
@@ -158,17 +158,17 @@ function roleFrom(values: Values) {
 }
 
 function Invite({ roles, close, done }: { roles: readonly RoleRow[]; close(): void; done(): void }) {
-  const [made, keep] = useState<Schemas['InvitationWithSecret'] | null>(null)
-  if (made) {
+  const [created, setCreated] = useState<Schemas['InvitationWithSecret'] | null>(null)
+  if (created) {
     return (
       <>
         <div class="body stack">
           <p>
-            Give this link to <b>{made.email}</b>. It works once, until <Time at={made.expiresAt} form="full" />, and is
-            not shown again. Where mail is set up, it was also sent.
+            Send this link to <b>{created.email}</b>. It works once, until <Time at={created.expiresAt} form="full" />,
+            and isn't shown again. If email is set up, we have sent it too.
           </p>
           <div class="secret">
-            <CopyLine text={made.url} what="link" />
+            <CopyLine text={created.url} what="link" />
           </div>
         </div>
         <footer>
@@ -184,14 +184,14 @@ function Invite({ roles, close, done }: { roles: readonly RoleRow[]; close(): vo
       call={(values) =>
         call('post', '/members/invitations', { body: { email: values.email ?? '', ...roleFrom(values) } })
       }
-      submit="Make the invitation"
+      submit="Create the invitation"
       cancel={close}
       done={(invitation) => {
-        keep(invitation)
+        setCreated(invitation)
         done()
       }}
     >
-      <Field name="email" label="Address" type="email" placeholder="grace@example.com" autocomplete="off" autoFocus />
+      <Field name="email" label="Email" type="email" placeholder="grace@example.com" autocomplete="off" autoFocus />
       <RoleFields roles={roles} now="developer" />
     </Form>
   )
@@ -221,7 +221,7 @@ function Actions({ of, roles = [], done }: ActionsProps) {
           done()
         }}
       >
-        <Lost of={of} />
+        <RemovalNotes of={of} />
       </ConfirmButton>
       <Dialog of={changing} title={`Role of ${of.name}`}>
         <Form
@@ -237,39 +237,39 @@ function Actions({ of, roles = [], done }: ActionsProps) {
           }}
         >
           <RoleFields roles={roles} now={of.role} projects={of.projects} />
-          <p class="soft">With a smaller role, the tokens that {of.name} made lose the same at once.</p>
+          <p class="soft">If the new role allows less, so do all tokens that {of.name} created.</p>
         </Form>
       </Dialog>
     </>
   )
 }
 
-/** What ends with a member. */
-function Lost({ of }: { of: Member }) {
+/** What removing a member means. */
+function RemovalNotes({ of }: { of: Member }) {
   const tokens = useList(may('tokens:read') ? call('get', '/tokens', page) : null)
   const theirs = (tokens.items ?? []).filter(({ createdBy }) => createdBy === of.userId)
   return (
     <>
       <p>
-        <b>{of.email}</b> can no longer sign in to this account. What they made stays.
+        <b>{of.email}</b> loses access to this account. What they created stays.
       </p>
       <p>
         {theirs.length === 0
-          ? 'They made no token.'
-          : `Revoked with them: ${theirs.map(({ name }) => name).join(', ')}.`}
+          ? 'They have no tokens.'
+          : `Their tokens are revoked: ${theirs.map(({ name }) => name).join(', ')}.`}
       </p>
-      <p class="soft">They can be invited again.</p>
+      <p class="soft">You can invite them again.</p>
     </>
   )
 }
 
-function TakeBack({ of, done }: { of: Schemas['Invitation']; done(): void }) {
+function RevokeInvitation({ of, done }: { of: Schemas['Invitation']; done(): void }) {
   return (
     <ConfirmButton
-      text="Take back"
-      label={`Take back the invitation of ${of.email}`}
-      title={`Take back the invitation of ${of.email}?`}
-      action="Take it back"
+      text="Revoke"
+      label={`Revoke the invitation of ${of.email}`}
+      title={`Revoke the invitation of ${of.email}?`}
+      action="Revoke the invitation"
       call={call('delete', '/members/invitations/{id}', { params: { path: { id: of.id } } }) as Call<unknown>}
       done={done}
     >

@@ -1,4 +1,4 @@
-// What is wrong, first: each with its cause in a sentence and the next step as a link.
+// The list of problems on the overview, each with its cause and a link to the next step.
 import type { ComponentChildren } from 'preact'
 import { call, may, num, Panel, type Schemas, State, type Tone, useQuery } from '../kit/index.ts'
 import { account } from '../shell/account.ts'
@@ -12,8 +12,8 @@ type Props = {
   domains: Schemas['Domain'][] | undefined
 }
 
-// The page stays a page: the rest is on the screens of their own.
-const most = 8
+// More of them are on their own screens.
+const maxShown = 8
 
 export function NeedsYou({ projects = [], production, domains = [] }: Props) {
   const tickets = useQuery(
@@ -33,9 +33,9 @@ export function NeedsYou({ projects = [], production, domains = [] }: Props) {
         key: ticket.id,
         tone: 'busy',
         name: ticket.subject,
-        says: 'Support waits for your answer.',
+        says: 'Support is waiting for your reply.',
         href: `/tickets/${ticket.id}`,
-        step: 'Read and answer',
+        step: 'Read and reply',
       }),
     ),
     ...(webhooks.data?.webhooks ?? [])
@@ -45,17 +45,17 @@ export function NeedsYou({ projects = [], production, domains = [] }: Props) {
           key: hook.id,
           tone: 'off',
           name: hostIn(hook.url),
-          says: 'This webhook is off and gets no events.',
+          says: 'This webhook is off.',
           href: `/webhooks/${hook.id}`,
-          step: 'See its attempts',
+          step: 'See its deliveries',
         }),
       ),
   ]
   if (needs.length === 0) return null
   return (
-    <Panel title="Needs you" note={needs.length > most ? `${most} of ${num(needs.length)}` : undefined}>
+    <Panel title="Needs attention" note={needs.length > maxShown ? `${maxShown} of ${num(needs.length)}` : undefined}>
       <ul class="needs">
-        {needs.slice(0, most).map(({ key, tone, name, says, href, step }) => (
+        {needs.slice(0, maxShown).map(({ key, tone, name, says, href, step }) => (
           <li key={key}>
             <p>
               <State is={tone}>{name}</State> {says} <a href={href}>{step}</a>
@@ -78,7 +78,7 @@ function hostIn(url: string): string {
 function projectNeeds(project: Schemas['Project'], production: Production | undefined): Need[] {
   const href = `/projects/${project.name}`
   if (project.takedown) {
-    const says = 'The operator took it down; visitors do not see it.'
+    const says = 'The operator took it down.'
     return [{ key: project.id, tone: 'bad', name: project.name, says, href, step: 'See why' }]
   }
   const latest = production?.latest
@@ -111,22 +111,24 @@ function domainNeeds(domain: Schemas['Domain']): Need[] {
   const need = { key: name, name, href: `/domains/${encodeURIComponent(name)}` }
   if (domain.takedown) return [{ ...need, tone: 'bad', says: 'The operator took it down.', step: 'See why' }]
   if (!verified) {
-    return [{ ...need, tone: 'busy', says: verification.reason ?? 'It does not point here yet.', step: 'What to set' }]
+    return [
+      { ...need, tone: 'busy', says: verification.reason ?? "It doesn't point here yet.", step: 'See what to set' },
+    ]
   }
   if (ssl === 'ERROR' || ssl === 'EXPIRED') {
     const cause = firstLine(certificate?.lastError ?? '')
-    const what = ssl === 'EXPIRED' ? 'Its certificate has expired.' : 'Its certificate could not be issued.'
+    const what = ssl === 'EXPIRED' ? 'Its certificate has expired.' : "We couldn't issue its certificate."
     return [{ ...need, tone: 'bad', says: `${what} ${cause}`, step: 'See the certificate' }]
   }
   if (certificate?.lastError && certificate.notAfter) {
-    const says = `Its certificate could not be renewed. ${firstLine(certificate.lastError)}`
+    const says = `We couldn't renew its certificate. ${firstLine(certificate.lastError)}`
     return [{ ...need, tone: 'busy', says, step: 'See the certificate' }]
   }
   return []
 }
 
 const watched = {
-  buildMinutesPerMonth: 'build minutes of this month',
+  buildMinutesPerMonth: 'build minutes this month',
   storedBytes: 'storage',
   projects: 'projects',
   domains: 'domains',
@@ -134,13 +136,13 @@ const watched = {
 } as const
 
 function limitNeeds(): Need[] {
-  const held = account.value
-  if (!held) return []
+  const current = account.value
+  if (!current) return []
   return Object.entries(watched).flatMap(([key, words]) => {
     const name = key as keyof typeof watched
-    const part = (held.usage[name] ?? 0) / held.limits[name]
+    const part = (current.usage[name] ?? 0) / current.limits[name]
     if (!(part >= 0.9)) return []
-    const says = `${Math.floor(part * 100)} % of the ${words} are used.`
-    return [{ key, tone: 'busy' as const, name: held.name, says, href: '/account', step: 'See the limits' }]
+    const says = `${Math.floor(part * 100)}% of the ${words} used.`
+    return [{ key, tone: 'busy' as const, name: current.name, says, href: '/account', step: 'See the limits' }]
   })
 }

@@ -1,4 +1,4 @@
-// The dialog for a new project: a name, a repository, and what it is built with.
+// The dialog for a new project: its name, repository and framework.
 import { call, Dialog, type DialogState, Field, Form, go, type Schemas, Select } from '../kit/index.ts'
 import { frameworks } from './frameworks.ts'
 
@@ -16,7 +16,7 @@ export function NewProject({ of }: { of: DialogState }) {
         <Field
           name="name"
           label="Name"
-          hint="Lower-case letters, digits and dashes. It becomes part of the address."
+          hint="Lowercase letters, digits and dashes. It becomes part of the URL."
           placeholder="docs"
           autocomplete="off"
           mono
@@ -26,13 +26,13 @@ export function NewProject({ of }: { of: DialogState }) {
         <Field
           name="repo"
           label="Repository"
-          hint="Owner and repository at the host that this server uses."
+          hint="Owner and name at this server's Git host."
           placeholder="acme/docs"
           autocomplete="off"
           mono
           required
         />
-        <Select name="framework" label="Built with" value="auto" options={frameworks} />
+        <Select name="framework" label="Framework" value="auto" options={frameworks} />
       </Form>
     </Dialog>
   )

@@ -1,8 +1,8 @@
-// The operator's part: all accounts, the processes of the installation, what was taken down, and the queue of tickets.
+// The operator's screens: accounts, nodes, jobs, takedowns, and the ticket queue.
 
 import { useEffect } from 'preact/hooks'
 import { go, may, type Params, ProblemView, place, Tabs, Top } from '../kit/index.ts'
-import { AllAccounts, OneAccount } from './parts/operator-accounts.tsx'
+import { AccountDetails, Accounts } from './parts/operator-accounts.tsx'
 import { Jobs } from './parts/operator-jobs.tsx'
 import { Nodes } from './parts/operator-nodes.tsx'
 import { Takedowns } from './parts/operator-takedowns.tsx'
@@ -11,7 +11,7 @@ import { Thread } from './parts/tickets.tsx'
 
 const sections = {
   tickets: { text: 'Tickets', of: TicketQueue },
-  accounts: { text: 'Accounts', of: AllAccounts },
+  accounts: { text: 'Accounts', of: Accounts },
   nodes: { text: 'Nodes', of: Nodes },
   jobs: { text: 'Jobs', of: Jobs },
   takedowns: { text: 'Takedowns', of: Takedowns },
@@ -26,12 +26,12 @@ export default function Operator({ params: { section, id } }: { params: Params }
     return (
       <>
         <Top title="Operator" />
-        <ProblemView error={new Error('This part is for the operators of the installation.')} />
+        <ProblemView error={new Error('Only operators of this installation can see this page.')} />
       </>
     )
   }
   if (section === 'tickets' && id) return <Thread id={id} side="support" may />
-  if (section === 'accounts' && id) return <OneAccount id={id} />
+  if (section === 'accounts' && id) return <AccountDetails id={id} />
   return (
     <>
       <Top title="Operator" />

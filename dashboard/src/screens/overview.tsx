@@ -1,4 +1,4 @@
-// The projects, what they do in production, and what needs somebody.
+// The overview: the projects, what they serve, and what needs attention.
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import {
@@ -16,13 +16,13 @@ import {
   num,
   Panel,
   place,
-  placeBefore,
   type Query,
   type Schemas,
   Spark,
   State,
   Time,
   Top,
+  takeReturnUrl,
   Used,
   useDialog,
   useList,
@@ -37,7 +37,7 @@ type Project = Schemas['Project']
 
 export default function Overview() {
   useEffect(() => {
-    const next = placeBefore()
+    const next = takeReturnUrl()
     if (next !== null && place.peek().path === '/') go(next, { replace: true })
   }, [])
   const projects = useList(call('get', '/projects', { params: { query: { limit: 50 } } }), { on: ['project.*'] })
@@ -53,7 +53,7 @@ export default function Overview() {
     <>
       <Top title="Projects">{add}</Top>
       <NeedsYou projects={projects.items} production={production.data} domains={domains.data} />
-      <Panel title="In production" note="updated as it happens" call={projects.call}>
+      <Panel title="In production" note="updated live" call={projects.call}>
         <ListTable
           label="Projects in production"
           of={projects}
@@ -61,7 +61,7 @@ export default function Overview() {
           columns={columnsOf(production, domains)}
           empty={
             <Empty title="No projects yet">
-              <p>A project is a repository and its address. Create one, then deploy a branch or push to it.</p>
+              <p>A project builds and serves a repository. Create one, then deploy a branch or push to it.</p>
               {add}
             </Empty>
           }
@@ -120,11 +120,11 @@ function columnsOf(production: Query<Map<string, Production>>, domains: Query<Sc
       wide: true,
       cell: (project) => <DomainHealth domains={domains.data?.filter((domain) => domain.project === project.name)} />,
     },
-    ...(counted.value ? [traffic] : []),
+    ...(hasTraffic.value ? [traffic] : []),
   ]
 }
 
-/** The first domain of the project that works, and otherwise its own address. */
+/** The project's first working domain, or its own host. */
 function hostOf(project: Project, domains: Schemas['Domain'][] | undefined): string {
   const own = domains?.find(
     (domain) => domain.project === project.name && domain.ssl === 'ACTIVE' && !domain.redirectTo,
@@ -150,25 +150,25 @@ function ProductionState({ of, project }: { of: Production | undefined; project:
   )
 }
 
-const gravity = { bad: 0, busy: 1, off: 2, ready: 3 }
+const severity = { bad: 0, busy: 1, off: 2, ready: 3 }
 
 function DomainHealth({ domains }: { domains: Schemas['Domain'][] | undefined }) {
   if (!domains || domains.length === 0) return <>–</>
-  const states = domains.map(domainState).sort(([one], [other]) => gravity[one] - gravity[other])
+  const states = domains.map(domainState).sort(([one], [other]) => severity[one] - severity[other])
   const [tone, word] = states[0]!
   if (tone === 'ready') return <State is="ready">{domains.length} active</State>
   const same = states.filter(([, other]) => other === word).length
   return <State is={tone}>{domains.length > 1 ? `${word}: ${same} of ${domains.length}` : word}</State>
 }
 
-// A server without traffic counting has no such route: nobody is asked again.
-const counted = signal(true)
+// A server that doesn't count traffic has no such route; we don't call it again.
+const hasTraffic = signal(true)
 
 function TrafficCell({ project }: { project: string }) {
-  const traffic = useQuery<Traffic>(counted.value ? trafficCall(project, now.peek()) : null)
+  const traffic = useQuery<Traffic>(hasTraffic.value ? trafficCall(project, now.peek()) : null)
   const { error } = traffic
   useEffect(() => {
-    if (error instanceof BerthError && error.code === 'route_not_found') counted.value = false
+    if (error instanceof BerthError && error.code === 'route_not_found') hasTraffic.value = false
   }, [error])
   const { data } = traffic
   if (!data) return <>–</>
@@ -182,9 +182,9 @@ function TrafficCell({ project }: { project: string }) {
 }
 
 function AccountPanel() {
-  const held = account.value
-  if (!held) return null
-  const { usage, limits } = held
+  const current = account.value
+  if (!current) return null
+  const { usage, limits } = current
   const meters = [
     { label: 'Build minutes this month', value: usage.buildMinutesPerMonth, max: limits.buildMinutesPerMonth },
     { label: 'Storage', value: usage.storedBytes, max: limits.storedBytes, format: bytes },
@@ -192,10 +192,10 @@ function AccountPanel() {
     { label: 'Domains', value: usage.domains, max: limits.domains },
   ]
   return (
-    <Panel title="Account" note={<a href="/account">{held.name}</a>} call={accountCall()} pad>
+    <Panel title="Account" note={<a href="/account">{current.name}</a>} call={accountCall()} pad>
       <ul class="meters">
         {meters.map(({ value, ...meter }) =>
-          // A person who is narrowed to projects is not told what the whole account uses.
+          // Members limited to projects can't see the usage of the whole account.
           value === null ? null : (
             <li key={meter.label}>
               <div class="soft">{meter.label}</div>

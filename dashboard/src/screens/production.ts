@@ -1,10 +1,8 @@
-// What a project has in production, and what it had before: the newest deployments that are ready.
+// The newest ready production deployments of a project.
 import { call, useQuery } from '../kit/index.ts'
 
-const looked = 20
-
 export function useProduction(project: string) {
-  const query = { project: [project], production: true, state: ['READY' as const], limit: looked }
+  const query = { project: [project], production: true, state: ['READY' as const], limit: 20 }
   return useQuery(call('get', '/deployments', { params: { query } }), {
     on: ['deployment.*'],
     when: ({ data }) => data.project === project,

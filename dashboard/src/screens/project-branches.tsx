@@ -1,10 +1,10 @@
-// The branches that were deployed, with the newest deployment of each.
+// The deployed branches, with the newest deployment of each.
 import { call, DeploymentState, Empty, Loaded, may, Panel, Table, Time, useDialog, useQuery } from '../kit/index.ts'
 import { Deploy } from './deploy.tsx'
 import { type Deployment, nameOf } from './deployment-table.tsx'
 import type { Project } from './project-type.ts'
 
-const looked = 100
+const limit = 100
 type Branch = { ref: string; newest: Deployment; url: string | undefined; count: number }
 
 function branchesOf(deployments: readonly Deployment[]): Branch[] {
@@ -16,15 +16,12 @@ function branchesOf(deployments: readonly Deployment[]): Branch[] {
 }
 
 export function Branches({ project }: { project: Project }) {
-  const list = useQuery(
-    call('get', '/deployments', { params: { query: { project: [project.name], limit: looked } } }),
-    {
-      on: ['deployment.*'],
-      when: ({ data }) => data.project === project.name,
-    },
-  )
+  const list = useQuery(call('get', '/deployments', { params: { query: { project: [project.name], limit } } }), {
+    on: ['deployment.*'],
+    when: ({ data }) => data.project === project.name,
+  })
   return (
-    <Panel title="Branches" note={`of the last ${looked} deployments`} call={list.call}>
+    <Panel title="Branches" note={`from the last ${limit} deployments`} call={list.call}>
       <Loaded of={list}>
         {({ deployments }) => (
           <Table
@@ -58,7 +55,7 @@ export function Branches({ project }: { project: Project }) {
               },
               { name: 'State', cell: ({ newest }) => <DeploymentState of={newest} /> },
               {
-                name: 'Address',
+                name: 'URL',
                 wide: true,
                 cell: ({ url }) =>
                   url ? (
@@ -73,8 +70,8 @@ export function Branches({ project }: { project: Project }) {
               { name: 'Actions', actions: true, cell: ({ ref }) => <DeployBranch project={project} branch={ref} /> },
             ]}
             empty={
-              <Empty title="No branch was deployed yet">
-                <p>Every branch that you deploy or push gets its own address.</p>
+              <Empty title="No branches yet">
+                <p>Every branch you deploy or push gets its own URL.</p>
               </Empty>
             }
           />

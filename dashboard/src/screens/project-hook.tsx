@@ -1,4 +1,4 @@
-// The push hook: what to enter at the repository host, and the statuses that commits get.
+// The push hook: how to set it up at the Git host, and commit statuses.
 import { useState } from 'preact/hooks'
 import {
   BerthError,
@@ -34,47 +34,47 @@ export function Hook({ project }: { project: Project }) {
     on: ['deployment.created', 'project.updated'],
     when: ({ data }) => data.project === project.name || data.name === project.name,
   })
-  const making = useDialog()
-  const [secret, show] = useState<string | null>(null)
+  const creating = useDialog()
+  const [secret, setSecret] = useState<string | null>(null)
   const none = hook.error instanceof BerthError && hook.error.status === 404
   const make = may('projects:write') && (
-    <button type="button" class={none ? 'primary' : ''} onClick={making.open}>
-      {none ? 'Make the push hook' : 'New secret'}
+    <button type="button" class={none ? 'primary' : ''} onClick={creating.open}>
+      {none ? 'Create the push hook' : 'New secret'}
     </button>
   )
   return (
     <>
       {none ? (
         <Panel title="Push hook" call={hook.call}>
-          <Empty title="Deploy with every push">
-            <p>The production branch goes to production, others get a preview.</p>
+          <Empty title="Deploy on every push">
+            <p>The production branch goes to production. Other branches get previews.</p>
             {make}
           </Empty>
         </Panel>
       ) : (
         <Panel title="Push hook" actions={make} call={hook.call} pad>
           <Loaded of={hook}>
-            {(found) => <Made project={project} hook={found} secret={secret} refresh={hook.refetch} />}
+            {(found) => <Setup project={project} hook={found} secret={secret} refresh={hook.refetch} />}
           </Loaded>
         </Panel>
       )}
       {!none && hook.data && <Statuses project={project} hook={hook.data} refresh={hook.refetch} />}
       <Ask
-        of={making}
-        title={none ? 'Make the push hook' : 'New secret'}
+        of={creating}
+        title={none ? 'Create the push hook' : 'New secret'}
         call={call('post', '/projects/{project}/hook', {
           params: path,
           ...(!none && { body: { overlapSeconds: 3600 } }),
         })}
-        action={none ? 'Make it' : 'Make a new secret'}
-        done={({ secret: made }) => {
-          show(made)
+        action={none ? 'Create' : 'Create a new secret'}
+        done={({ secret: created }) => {
+          setSecret(created)
           hook.refetch()
         }}
       >
         <p>
           {none
-            ? 'You get an address and a secret for the repository host. The secret is shown once.'
+            ? 'You get a URL and a secret for your Git host. The secret is shown once.'
             : 'The old secret works for another hour. The new one is shown once.'}
         </p>
       </Ask>
@@ -106,9 +106,9 @@ const hosts = {
   },
 } as const
 
-type MadeProps = { project: Project; hook: PushHook; secret: string | null; refresh(): void }
+type HookProps = { project: Project; hook: PushHook; secret: string | null; refresh(): void }
 
-function Made({ project, hook, secret, refresh }: MadeProps) {
+function Setup({ project, hook, secret, refresh }: HookProps) {
   const [chosen] = useParam('host')
   const host = hosts[(chosen in hosts ? chosen : '') as keyof typeof hosts]
   return (
@@ -116,7 +116,7 @@ function Made({ project, hook, secret, refresh }: MadeProps) {
       <div class="row wrap">
         <Filter
           name="host"
-          label="Repository host"
+          label="Git host"
           options={Object.fromEntries(Object.entries(hosts).map(([key, { text }]) => [key, text]))}
         />
         {hook.lastPushAt ? (
@@ -124,36 +124,36 @@ function Made({ project, hook, secret, refresh }: MadeProps) {
             Last push <Time at={hook.lastPushAt} />
           </State>
         ) : (
-          <State is="busy">Waits for the first push</State>
+          <State is="busy">Waiting for the first push</State>
         )}
       </div>
       <ol class="numbered">
         <li>
-          Open <code>{project.repo}</code> at {host.text}, then {host.where}.
+          Open <code>{project.repo}</code> on {host.text} and go to {host.where}.
         </li>
         <li>
           {host.url}:
-          <CopyLine text={hook.url} what="address" />
+          <CopyLine text={hook.url} what="URL" />
         </li>
         <li>
           {host.secret}:
           {secret ? (
             <>
               <CopyLine text={secret} what="secret" />
-              <span class="soft">Copy it now: it is not shown again.</span>
+              <span class="soft">Copy it now. It is shown only once.</span>
             </>
           ) : (
-            <span class="soft"> it was shown once. If it is lost, make a new one.</span>
+            <span class="soft"> shown only once. If you lost it, create a new one.</span>
           )}
         </li>
         <li>{host.more}</li>
         <li>
-          Push to <code>{project.settings.productionBranch}</code>. The deployment appears here by itself.
+          Push to <code>{project.settings.productionBranch}</code>. The deployment appears here automatically.
           {!project.settings.autoDeploy && (
             <>
               {' '}
-              <State is="bad">Pushes make no deployment now</State>{' '}
-              <a href={`/projects/${project.name}/settings`}>Change that in the settings</a>
+              <State is="bad">Pushes start no deployments</State>{' '}
+              <a href={`/projects/${project.name}/settings`}>Turn that on in the settings</a>
             </>
           )}
         </li>
@@ -170,7 +170,7 @@ function Made({ project, hook, secret, refresh }: MadeProps) {
               refresh()
             }}
           >
-            <p>Pushes are refused and commits get no status.</p>
+            <p>Pushes will be refused, and commits get no status.</p>
           </ConfirmButton>
         </div>
       )}
@@ -178,7 +178,7 @@ function Made({ project, hook, secret, refresh }: MadeProps) {
   )
 }
 
-function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
+function Statuses({ project, hook, refresh }: Omit<HookProps, 'secret'>) {
   const removing = useDialog()
   const path = { path: { project: project.name } }
   const target = hook.commitStatus
@@ -219,11 +219,10 @@ function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
           }
           submit={target ? 'Replace' : 'Post statuses'}
           cancel={target ? removing.open : undefined}
-          done={done('Commits get a status from now on.')}
+          done={done('Commits now get a status.')}
         >
           <p class="soft">
-            The host shows beside each commit whether it was deployed. The token must be allowed to write commit
-            statuses.
+            The host shows next to each commit whether it was deployed. The token must be able to write commit statuses.
           </p>
           <div class="fields">
             <Select
@@ -238,7 +237,7 @@ function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
             />
             <Field
               name="apiUrl"
-              label="Address of its API"
+              label="API URL"
               placeholder="https://api.github.com"
               value={target?.apiUrl ?? ''}
               mono
@@ -249,12 +248,12 @@ function Statuses({ project, hook, refresh }: Omit<MadeProps, 'secret'>) {
       )}
       <Confirm
         of={removing}
-        title="Post no statuses"
+        title="Stop posting statuses?"
         call={call('delete', '/projects/{project}/hook/status', { params: path })}
-        action="Post no statuses"
-        done={done('No statuses from now on.')}
+        action="Stop posting"
+        done={done('Commits no longer get a status.')}
       >
-        <p>The token is forgotten. Statuses that were posted stay.</p>
+        <p>Deletes the token. Existing statuses stay.</p>
       </Confirm>
     </Panel>
   )

@@ -1,4 +1,4 @@
-// The first page of a project: what production serves, the newest deployments, the domains, the traffic of a day.
+// The overview of a project: production, domains, a day's traffic, and the newest deployments.
 import type { ComponentChildren } from 'preact'
 import {
   Act,
@@ -38,8 +38,8 @@ function Takedown({ project }: { project: Project }) {
   return (
     <Panel title="Taken down by the operator" pad>
       <p>
-        {project.takedown?.reason ?? 'The operator gave no reason.'} Visitors do not see the project until that ends.{' '}
-        <a href="/tickets">Open a ticket</a> to object.
+        {project.takedown?.reason ?? 'The operator gave no reason.'} Visitors can't see the project until the takedown
+        ends. <a href="/tickets">Open a ticket</a> to appeal.
       </p>
     </Panel>
   )
@@ -55,14 +55,14 @@ function Production({ project }: { project: Project }) {
           <Facts
             rows={[
               [
-                'Address',
+                'URL',
                 <a href={project.productionUrl} target="_blank" rel="noreferrer">
                   {new URL(project.productionUrl).host}
                 </a>,
               ],
               ['Repository', <code>{project.repo}</code>],
               [
-                'Serves',
+                'Deployment',
                 current ? (
                   <>
                     <a href={`/deployments/${current.id}`}>{nameOf(current)}</a>
@@ -74,7 +74,7 @@ function Production({ project }: { project: Project }) {
                 ) : (
                   <span class="soft">
                     {production.data!.deployments.length > 0
-                      ? 'A deployment that is not among the last 20.'
+                      ? 'A deployment older than the last 20.'
                       : 'Nothing yet. Deploy to production.'}
                   </span>
                 ),
@@ -127,7 +127,7 @@ function Domains({ project }: { project: string }) {
           ]}
           empty={
             <Empty title="No domains yet">
-              <p>Visitors reach the project at its own address. {add} to use a name of yours.</p>
+              <p>The project has its own URL. {add} to use your own name.</p>
             </Empty>
           }
         />
@@ -155,7 +155,7 @@ function Newest({ project }: { project: Project }) {
             keyOf={(it) => it.id}
             columns={deploymentColumns({ project: false })}
             empty={
-              <Empty title="Never deployed">
+              <Empty title="No deployments yet">
                 <p>
                   Deploy <code>{project.settings.productionBranch}</code> of <code>{project.repo}</code>, or{' '}
                   <a href={`/projects/${project.name}/hook`}>set up the push hook</a> and push to it.

@@ -1,4 +1,4 @@
-// How a project is built and served, and its end.
+// The settings of a project: how it is built and served, and its deletion.
 import { useRef } from 'preact/hooks'
 import {
   Check,
@@ -38,9 +38,9 @@ export function Settings({ project }: { project: Project }) {
         <Facts
           rows={[
             ['Name', project.name],
-            ['Id', <code>{project.id}</code>],
+            ['ID', <code>{project.id}</code>],
             ['Region', project.region],
-            ['Address', <a href={project.productionUrl}>{new URL(project.productionUrl).host}</a>],
+            ['URL', <a href={project.productionUrl}>{new URL(project.productionUrl).host}</a>],
           ]}
         />
       </Panel>
@@ -59,10 +59,10 @@ function ReadOnly({ project }: { project: Project }) {
       <Facts
         rows={[
           ['Repository', <code>{repo}</code>],
-          ['Built with', framework],
+          ['Framework', framework],
           ...Object.entries(settings).map(([name, value]): [string, string] => [
             name,
-            value === null ? 'found out' : String(value),
+            value === null ? 'automatic' : String(value),
           ]),
         ]}
       />
@@ -76,7 +76,7 @@ const spaChoices = [
   { value: 'false', text: 'Never' },
 ]
 
-/** Only what differs is sent, so that two people do not undo each other's changes. */
+/** Sends only changed fields, so that two people don't undo each other's changes. */
 function changesOf(project: Project, values: Values) {
   const { settings } = project
   const wanted = {
@@ -103,10 +103,10 @@ function changesOf(project: Project, values: Values) {
 }
 
 function SettingsForm({ project }: { project: Project }) {
-  // What the fields were filled with; somebody else may change the project meanwhile.
+  // The initial values of the fields; someone else may change the project meanwhile.
   const base = useRef(project)
   const { settings } = base.current
-  const byFramework = 'Left empty: found out from the repository.'
+  const byFramework = 'Default: detected from the repository.'
   return (
     <Panel title="Build and serve" call={readOf(project)}>
       <Form
@@ -125,19 +125,19 @@ function SettingsForm({ project }: { project: Project }) {
       >
         <div class="fields">
           <Field name="repo" label="Repository" value={project.repo} mono required />
-          <Select name="framework" label="Built with" value={project.framework} options={frameworks} />
+          <Select name="framework" label="Framework" value={project.framework} options={frameworks} />
           <Field
             name="settings/productionBranch"
             label="Production branch"
             value={settings.productionBranch}
-            hint="Left empty: the default branch of the repository."
+            hint="Default: the default branch of the repository."
             mono
           />
           <Field
             name="settings/rootDirectory"
             label="Root directory"
             value={settings.rootDirectory ?? ''}
-            hint="Left empty: the root of the repository."
+            hint="Default: the root of the repository."
             mono
           />
           <Field
@@ -163,39 +163,39 @@ function SettingsForm({ project }: { project: Project }) {
           />
           <Field
             name="settings/instances"
-            label="Instances of the server"
+            label="Server instances"
             type="number"
             value={String(settings.instances)}
             hint="1 to 10. For Node.js servers."
           />
-          <Select name="settings/buildNetwork" label="Builds reach" value={settings.buildNetwork} options={networks} />
+          <Select name="settings/buildNetwork" label="Build network" value={settings.buildNetwork} options={networks} />
           <Select
             name="settings/serverNetwork"
-            label="Servers reach"
+            label="Server network"
             value={settings.serverNetwork}
             options={networks}
           />
           <Select
             name="settings/spaFallback"
-            label="Unknown paths get index.html"
+            label="Serve index.html for unknown paths"
             value={String(settings.spaFallback)}
             options={spaChoices}
             hint="For single-page apps."
           />
         </div>
-        <Check name="settings/autoDeploy" label="A push makes a deployment" checked={settings.autoDeploy} />
-        <Check name="settings/cleanUrls" label="/about is answered with about.html" checked={settings.cleanUrls} />
+        <Check name="settings/autoDeploy" label="Deploy on every push" checked={settings.autoDeploy} />
+        <Check name="settings/cleanUrls" label="Serve /about from about.html" checked={settings.cleanUrls} />
         <Check
           name="settings/publishAnyway"
           label="Publish files that look secret"
           checked={settings.publishAnyway}
-          hint="Private keys, .env, PHP and databases of a site without a build."
+          hint="Private keys, .env files, PHP and databases, on a site without a build."
         />
         <Check
           name="settings/hsts"
-          label="Browsers use only HTTPS at the domains"
+          label="Browsers use only HTTPS (HSTS)"
           checked={settings.hsts}
-          hint="They remember it for a year from each visit on."
+          hint="They remember this for a year after each visit."
         />
       </Form>
     </Panel>
@@ -207,7 +207,7 @@ function Danger({ project }: { project: Project }) {
   return (
     <DeletePanel
       title="Delete the project"
-      hint="Everything but the repository is deleted."
+      hint="Deletes everything but the repository."
       typed={name}
       call={call('delete', '/projects/{project}', { params: { path: { project: name } } })}
       done={() => {
@@ -216,8 +216,8 @@ function Danger({ project }: { project: Project }) {
       }}
     >
       <p>
-        <b>Lost for good:</b> its deployments, logs, variables, push hook and traffic.{' '}
-        {new URL(project.productionUrl).host} stops answering at once.
+        <b>Deleted for good:</b> its deployments, logs, variables, push hook and traffic.{' '}
+        {new URL(project.productionUrl).host} stops working at once.
       </p>
       <p class="soft">
         The repository <code>{project.repo}</code> stays.
@@ -227,7 +227,7 @@ function Danger({ project }: { project: Project }) {
   )
 }
 
-/** Domains of the project: what keeps it from being deleted. */
+/** The domains that prevent the project from being deleted. */
 function Attached({ project }: { project: string }) {
   const domains = useQuery(
     may('domains:read') ? call('get', '/domains', { params: { query: { project: [project], limit: 100 } } }) : null,
@@ -236,7 +236,7 @@ function Attached({ project }: { project: string }) {
   if (attached.length === 0) return null
   return (
     <p>
-      <span class="state bad">It has domains.</span> The project cannot be deleted before they are moved or deleted:{' '}
+      <span class="state bad">It has domains.</span> Move or delete them first:{' '}
       {attached.map(({ name }, index) => (
         <>
           {index > 0 && ', '}

@@ -1,4 +1,4 @@
-// The project as the parts of its screen take it.
+// The type of a project, shared by the parts of its screen.
 import type { Schemas } from '../kit/index.ts'
 
 export type Project = Schemas['Project']

@@ -1,4 +1,4 @@
-// Variables of builds and servers, by target; secrets are never shown again.
+// The variables of a project by target; secrets are never shown again.
 import {
   Check,
   ConfirmButton,
@@ -44,11 +44,11 @@ export function Variables({ project }: { project: string }) {
   const saved = () => {
     setting.close()
     list.refetch()
-    toast('Set. The next build sees it.')
+    toast('Saved. It applies from the next build.')
   }
   return (
     <>
-      <Panel title="Variables" note="builds that start from now on see a change" actions={set} call={list.call}>
+      <Panel title="Variables" note="changes apply from the next build" actions={set} call={list.call}>
         <Loaded of={list}>
           {({ env }) => (
             <>
@@ -57,13 +57,13 @@ export function Variables({ project }: { project: string }) {
                   <Filter
                     name="target"
                     label="Target"
-                    options={{ '': 'Every target', production: 'What production sees', preview: 'What previews see' }}
+                    options={{ '': 'All targets', production: 'Production values', preview: 'Preview values' }}
                   />
                 </div>
               )}
               <Table
                 label="Variables"
-                rows={target ? seenBy(target as Target, env) : env}
+                rows={target ? effectiveFor(target as Target, env) : env}
                 keyOf={(it) => `${it.key} ${it.target}`}
                 columns={[
                   { name: 'Name', cell: (it) => <code>{it.key}</code> },
@@ -77,7 +77,7 @@ export function Variables({ project }: { project: string }) {
                   },
                 ]}
                 empty={
-                  <Empty title={target ? 'None of them' : 'No variables yet'}>
+                  <Empty title={target ? 'No matching variables' : 'No variables yet'}>
                     <p>Builds and servers get them in their environment.</p>
                     {set}
                   </Empty>
@@ -94,8 +94,8 @@ export function Variables({ project }: { project: string }) {
   )
 }
 
-/** A value of the target itself goes before that of all. */
-function seenBy(target: Target, all: readonly Variable[]): Variable[] {
+/** A value for the target overrides the one for all. */
+function effectiveFor(target: Target, all: readonly Variable[]): Variable[] {
   const own = all.filter((it) => it.target === target)
   return all.filter((it) => it.target === target || (it.target === 'all' && !own.some(({ key }) => key === it.key)))
 }
@@ -137,7 +137,7 @@ function VariableForm({ project, of, cancel, done }: FormProps) {
               { value: 'production', text: 'Production only' },
               { value: 'preview', text: 'Previews only' },
             ]}
-            hint="A value for production or previews goes before that for all."
+            hint="A production or preview value overrides the value for all."
           />
         </>
       )}
@@ -145,7 +145,7 @@ function VariableForm({ project, of, cancel, done }: FormProps) {
       <Check
         name="readable"
         label="Readable"
-        hint="Everybody who may read the project sees it. Otherwise it is a secret and never shown again."
+        hint="Anyone who can read the project sees it. Otherwise it's secret and never shown again."
         checked={of?.readable ?? false}
       />
     </Form>
@@ -171,10 +171,10 @@ function VariableActions({ project, of, done }: { project: string; of: Variable;
         action={`Delete ${key}`}
         done={() => {
           done()
-          toast('Deleted. The next build does not see it.')
+          toast("Deleted. The next build won't have it.")
         }}
       >
-        <p>The value for {targets[target].toLowerCase()} is lost. Builds from now on do not get it.</p>
+        <p>Deletes the value for {targets[target].toLowerCase()}. Later builds won't have it.</p>
       </ConfirmButton>
       <Dialog of={changing} title={`Change ${key}, ${targets[target]}`}>
         <VariableForm
@@ -184,7 +184,7 @@ function VariableActions({ project, of, done }: { project: string; of: Variable;
           done={() => {
             changing.close()
             done()
-            toast('Changed. The next build sees it.')
+            toast('Saved. It applies from the next build.')
           }}
         />
       </Dialog>

@@ -1,4 +1,4 @@
-// A project: its deployments, branches, traffic, settings, variables and push hook.
+// A project, with a tab for each part.
 import { call, may, type Params, State, Tabs, Top, useDialog, useQuery, useTitle } from '../kit/index.ts'
 import { Deploy } from './deploy.tsx'
 import { DeploymentList } from './deployments.tsx'
@@ -59,7 +59,7 @@ function Shown({ project, tab }: { project: Project; tab: Tab }) {
         )}
       </Top>
       <Tabs
-        label={`Parts of ${name}`}
+        label={`Sections of ${name}`}
         items={Object.entries(tabs).map(([key, text]) => ({ href: `/projects/${name}${key && `/${key}`}`, text }))}
       />
       <Content project={project} tab={tab} />
@@ -87,7 +87,7 @@ function Content({ project, tab }: { project: Project; tab: Tab }) {
     default:
       return (
         <p>
-          A project has no such part. <a href={`/projects/${project.name}`}>Go to the project</a>
+          This page doesn't exist. <a href={`/projects/${project.name}`}>Go to the project</a>
         </p>
       )
   }

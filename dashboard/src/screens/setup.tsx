@@ -1,14 +1,14 @@
-// Uses a set-up link or an invitation, and offers to make a passkey for the next time.
+// Accepts a set-up link or an invitation, and offers to create a passkey.
 import { useState } from 'preact/hooks'
 import {
   BerthError,
   callAuth,
+  createPasskey,
   Empty,
   Field,
   Form,
   hasPasskeys,
   Loaded,
-  makePasskey,
   Panel,
   ProblemView,
   passkeyProblem,
@@ -18,7 +18,7 @@ import {
 } from '../kit/index.ts'
 import type { CreationOptions } from '../kit/passkeys.ts'
 
-type Look = {
+type Lookup = {
   kind: 'first-owner' | 'link' | 'invitation'
   email: string | null
   account: string | null
@@ -27,35 +27,34 @@ type Look = {
 
 export default function Setup() {
   const code = place.value.hash.slice(1)
-  const look = useQuery(code ? callAuth<Look>('POST', '/setup/look', { code }) : null)
-  const [isIn, enter] = useState(false)
-  if (isIn) return <OfferPasskey />
+  const lookup = useQuery(code ? callAuth<Lookup>('POST', '/setup/look', { code }) : null)
+  const [signedIn, setSignedIn] = useState(false)
+  if (signedIn) return <OfferPasskey />
   if (!code) {
     return (
       <>
         <Top title="Set up" />
         <Panel>
-          <Empty title="The link is not whole">
+          <Empty title="This link is incomplete">
             <p>
-              Open it again as it was printed or sent: its code stands behind <code>#</code>. Or{' '}
-              <a href="/sign-in">sign in</a>.
+              Open the whole link, including the code after <code>#</code>. Or <a href="/sign-in">sign in</a>.
             </p>
           </Empty>
         </Panel>
       </>
     )
   }
-  if (look.error instanceof BerthError && look.error.code === 'link_not_valid') return <NotValid />
+  if (lookup.error instanceof BerthError && lookup.error.code === 'link_not_valid') return <Invalid />
   return (
-    <Loaded of={look}>
+    <Loaded of={lookup}>
       {(found) => (
-        <Use
+        <SetupForm
           code={code}
           found={found}
           done={() => {
-            // It is used up: nobody needs to see it in the address any more.
+            // The code is used up; remove it from the URL.
             history.replaceState(null, '', '/setup')
-            enter(true)
+            setSignedIn(true)
           }}
         />
       )}
@@ -63,15 +62,15 @@ export default function Setup() {
   )
 }
 
-function NotValid() {
+function Invalid() {
   return (
     <>
-      <Top title="This link is not valid any more" />
+      <Top title="This link is no longer valid" />
       <Panel>
-        <Empty title="It was used, or it is too old">
+        <Empty title="It was used or has expired">
           <p>
-            A link signs in once. Ask whoever runs this server for a new one:{' '}
-            <code>berth users link you@example.com</code>. For an invitation, ask the person who invited you.
+            A link works once. Ask the operator for a new one: <code>berth users link you@example.com</code>. For an
+            invitation, ask the person who invited you.
           </p>
           <a class="button" href="/sign-in">
             Sign in
@@ -84,11 +83,11 @@ function NotValid() {
 
 const titles = {
   'first-owner': 'Welcome to Berth',
-  link: 'Sign in by your link',
-  invitation: 'You are invited',
+  link: 'Sign in with your link',
+  invitation: "You're invited",
 }
 
-function Use({ code, found, done }: { code: string; found: Look; done: () => void }) {
+function SetupForm({ code, found, done }: { code: string; found: Lookup; done: () => void }) {
   const { kind, email, account, role } = found
   const isNew = kind !== 'link'
   return (
@@ -102,7 +101,7 @@ function Use({ code, found, done }: { code: string; found: Look; done: () => voi
         )}
         {kind === 'invitation' && (
           <>
-            To the account <b>{account}</b> as <b>{role}</b>, with the address <b>{email}</b>.
+            To the account <b>{account}</b> as <b>{role}</b>, with the email address <b>{email}</b>.
           </>
         )}
         {kind === 'link' && (
@@ -127,17 +126,16 @@ function Use({ code, found, done }: { code: string; found: Look; done: () => voi
               label="Your email"
               type="email"
               autocomplete="email"
-              hint="You sign in with it, and mails go there."
+              hint="For signing in and for emails."
               required
             />
           )}
-          {!isNew && <p class="soft">Nothing else is needed.</p>}
         </Form>
       </section>
       {kind === 'invitation' && (
         <p class="soft">
-          Do you have an account here already? <a href={`/sign-in?next=${encodeURIComponent('/me')}`}>Sign in first</a>,
-          then open the invitation again.
+          Already have an account here? <a href={`/sign-in?next=${encodeURIComponent('/me')}`}>Sign in first</a>, then
+          open the invitation again.
         </p>
       )}
     </>
@@ -145,47 +143,49 @@ function Use({ code, found, done }: { code: string; found: Look; done: () => voi
 }
 
 function OfferPasskey() {
-  const [error, fail] = useState<unknown>(null)
-  const [busy, wait] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
   const go = () => location.assign('/')
   async function make(): Promise<void> {
-    wait(true)
-    fail(null)
+    setBusy(true)
+    setError(null)
     try {
       const options = await callAuth<CreationOptions>('POST', '/passkeys/register/options').send()
-      const response = await makePasskey(options).catch((problem) => {
+      const response = await createPasskey(options).catch((problem) => {
         throw passkeyProblem(problem)
       })
       await callAuth('POST', '/passkeys', { name: deviceName(), response }).send()
       go()
     } catch (problem) {
-      fail(problem)
-      wait(false)
+      setError(problem)
+      setBusy(false)
     }
   }
   return (
     <>
-      <Top title="You are in" />
+      <Top title="You're signed in" />
       <div class="stack">
-        <p>The link works only once. Make a passkey to sign in without one next time.</p>
+        <p>The link worked only once. Create a passkey for next time.</p>
         {error !== null && <ProblemView error={error} />}
         <div class="row wrap">
           {hasPasskeys() && (
             <button type="button" class="primary" disabled={busy} onClick={() => void make()}>
-              Make a passkey
+              Create a passkey
             </button>
           )}
           <button type="button" onClick={go}>
             Later
           </button>
         </div>
-        <p class="soft">Passkeys, your password and sessions are under your address at the foot of the page.</p>
+        <p class="soft">
+          To manage passkeys, password and sessions, open your email address at the bottom of the page.
+        </p>
       </div>
     </>
   )
 }
 
-/** So that people know their passkeys apart. */
+/** Tells passkeys apart. */
 function deviceName(): string {
   const agent = navigator.userAgent
   const system = /iPhone|iPad|Android|Mac|Windows|Linux/.exec(agent)?.[0] ?? 'Device'

@@ -1,4 +1,4 @@
-// The ways in: passkey, password with a code, another provider.
+// The sign-in page: passkey, password with a one-time code, or an identity provider.
 import { useState } from 'preact/hooks'
 import {
   callAuth,
@@ -7,51 +7,51 @@ import {
   hasPasskeys,
   ProblemView,
   passkeyProblem,
-  rememberPlace,
+  returnUrl,
   State,
+  saveReturnUrl,
   Top,
   useParam,
   usePasskey,
   useQuery,
-  wantedPlace,
 } from '../kit/index.ts'
 import type { RequestOptions } from '../kit/passkeys.ts'
 
 type Options = { password: boolean; passkey: boolean; oidc: { name: string } | null; mail: boolean }
 type Answer = { next?: 'totp' }
 
-/** Loaded anew, so that nothing of another person's session is left in the page. */
+/** Reloads the page, so that nothing of another person's session stays. */
 function enter(): void {
-  location.assign(wantedPlace())
+  location.assign(returnUrl())
 }
 
 export default function SignIn() {
   const options = useQuery(callAuth<Options>('GET', '/options'))
-  const [step, go] = useState<'first' | 'totp'>('first')
-  // Without an answer, the ways that every installation has.
-  const ways = options.data ?? { password: true, passkey: true, oidc: null, mail: false }
+  const [step, setStep] = useState<'first' | 'totp'>('first')
+  // Until they load, the methods that every installation has.
+  const methods = options.data ?? { password: true, passkey: true, oidc: null, mail: false }
   return (
     <>
       <Top title={step === 'totp' ? 'One more step' : 'Sign in to Berth'} />
       {step === 'totp' ? (
-        <Code back={() => go('first')} />
+        <Code back={() => setStep('first')} />
       ) : (
         <div class="stack">
           <Refusal />
-          {ways.passkey && hasPasskeys() && <Passkey />}
-          {ways.oidc && (
-            <a class="button block" href="/auth/oidc" onClick={rememberPlace}>
-              Sign in with {ways.oidc.name}
+          {methods.passkey && hasPasskeys() && <Passkey />}
+          {methods.oidc && (
+            <a class="button block" href="/auth/oidc" onClick={saveReturnUrl}>
+              Sign in with {methods.oidc.name}
             </a>
           )}
-          {ways.password && (
+          {methods.password && (
             <Password
-              second={ways.passkey && hasPasskeys()}
-              done={(answer) => (answer.next === 'totp' ? go('totp') : enter())}
+              second={methods.passkey && hasPasskeys()}
+              done={(answer) => (answer.next === 'totp' ? setStep('totp') : enter())}
             />
           )}
           <p class="soft">
-            No way in yet? Open the link that you were sent, or ask whoever runs this server for one:{' '}
+            Can't sign in yet? Open the link you were sent, or ask the operator for one:{' '}
             <code>berth users link you@example.com</code>
           </p>
         </div>
@@ -60,13 +60,13 @@ export default function SignIn() {
   )
 }
 
-// Why a provider sent the person back; anybody can write something else into the address.
+// Why a provider sent the person back. Anyone can put another code in the URL.
 const refusals: Record<string, string> = {
-  sign_in_failed: 'The provider did not sign you in.',
-  sign_in_step_over: 'It took too long, or began in another browser.',
-  not_invited: 'Nobody has invited the address that the provider told.',
-  identity_provider_unavailable: 'The provider does not answer.',
-  rate_limited: 'There were too many tries. Wait a little.',
+  sign_in_failed: "The provider didn't sign you in.",
+  sign_in_step_over: 'It took too long, or started in another browser.',
+  not_invited: 'The email address from the provider has no invitation.',
+  identity_provider_unavailable: "The provider isn't responding.",
+  rate_limited: 'Too many attempts. Wait a minute.',
 }
 
 function Refusal() {
@@ -75,17 +75,17 @@ function Refusal() {
   if (!says) return null
   return (
     <p role="alert">
-      <State is="bad">{says}</State> Try again, or use another way.
+      <State is="bad">{says}</State> Try again, or sign in another way.
     </p>
   )
 }
 
 function Passkey() {
-  const [error, fail] = useState<unknown>(null)
-  const [busy, wait] = useState(false)
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
   async function use(): Promise<void> {
-    wait(true)
-    fail(null)
+    setBusy(true)
+    setError(null)
     try {
       const options = await callAuth<RequestOptions>('POST', '/passkeys/options').send()
       const response = await usePasskey(options).catch((problem) => {
@@ -94,8 +94,8 @@ function Passkey() {
       await callAuth('POST', '/passkeys/sign-in', { response }).send()
       enter()
     } catch (problem) {
-      fail(problem)
-      wait(false)
+      setError(problem)
+      setBusy(false)
     }
   }
   return (
@@ -129,7 +129,7 @@ function Code({ back }: { back: () => void }) {
     <section class="panel" aria-label="Code">
       <Form
         call={({ code = '' }) => callAuth('POST', '/totp', { code: code.replaceAll(' ', '') })}
-        submit="Go on"
+        submit="Continue"
         cancel={back}
         done={enter}
       >
@@ -137,7 +137,7 @@ function Code({ back }: { back: () => void }) {
           name="code"
           label="Code"
           autocomplete="one-time-code"
-          hint="Six digits of your authenticator, or one of your recovery codes."
+          hint="Six digits from your app, or a recovery code."
           mono
           required
           autoFocus

@@ -1,4 +1,4 @@
-// The tickets of the account: questions to support.
+// The support tickets of the account.
 import { call, Dialog, Field, Form, go, ListPage, may, Select, useDialog, useList, useParam } from '../kit/index.ts'
 import { useFilters } from './parts/filters.tsx'
 import { priorities, TicketFilters, ticketColumns, ticketFilters } from './parts/tickets.tsx'
@@ -18,16 +18,16 @@ export default function Tickets() {
     <>
       <ListPage
         title="Tickets"
-        panel="Your questions to support"
-        make={{ text: 'New ticket', scope: 'tickets:write', open: opening.open }}
+        panel="Support tickets"
+        create={{ text: 'New ticket', scope: 'tickets:write', open: opening.open }}
         filters={<TicketFilters />}
         isFiltered={Object.keys(filters).length > 0}
         of={list}
         keyOf={({ id }) => id}
         columns={ticketColumns('customer')}
         empty={{
-          title: 'No ticket yet',
-          text: 'Ask support when something does not work.',
+          title: 'No tickets yet',
+          text: "Open one when something doesn't work.",
         }}
       />
       <Dialog
@@ -47,18 +47,18 @@ export default function Tickets() {
           <Field name="subject" label="Subject" autoFocus />
           <Field
             name="message"
-            label="What happens, and what did you expect?"
+            label="What happened, and what did you expect?"
             lines={6}
-            hint="Do not send secrets; support never needs them."
+            hint="Don't send secrets. Support never needs them."
           />
           <Select name="priority" label="Priority" value="normal" options={priorities} />
           <Field
             name="related"
-            label="About"
+            label="Related to"
             mono
             value={about}
             placeholder="dpl_…, example.com"
-            hint="A deployment, a domain or the id of a request. May be left empty."
+            hint="Optional: a deployment, domain or request ID."
           />
         </Form>
       </Dialog>

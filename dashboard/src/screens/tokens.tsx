@@ -1,4 +1,4 @@
-// The tokens of the account, and one of them: what it may do, what ends with it, and how it is replaced.
+// The tokens of the account, and a single token with its access, dependents and actions.
 import { useState } from 'preact/hooks'
 import {
   type Call,
@@ -28,7 +28,7 @@ import {
   useQuery,
   useTitle,
 } from '../kit/index.ts'
-import { describeScopes, heldScopes, ScopeTable } from './parts/scopes.tsx'
+import { describeScopes, ownScopes, ScopeTable } from './parts/scopes.tsx'
 import { SecretOnce } from './parts/secret.tsx'
 import { Access, NarrowToken, NewToken, RotateToken } from './parts/token-forms.tsx'
 import { type NameOf, useNames, Who } from './parts/who.tsx'
@@ -37,22 +37,22 @@ export type Token = Schemas['Token']
 type Secret = Schemas['TokenWithSecret']
 
 export default function Tokens({ params }: { params: Params }) {
-  return params.id ? <OneToken id={params.id} /> : <AllTokens />
+  return params.id ? <TokenScreen id={params.id} /> : <TokenList />
 }
 
 const listTokens = () => call('get', '/tokens', { params: { query: { limit: 100 } } })
 
-function AllTokens() {
+function TokenList() {
   const list = useList(listTokens(), { on: ['token.*'] })
-  const making = useDialog()
+  const creating = useDialog()
   const names = useNames()
   return (
     <>
       <ListPage
         title="Tokens"
-        panel="In use"
+        panel="Active tokens"
         note="revoked and expired ones are not listed"
-        make={{ text: 'New token', scope: 'tokens:write', open: making.open }}
+        create={{ text: 'New token', scope: 'tokens:write', open: creating.open }}
         of={list}
         keyOf={(token: Token) => token.id}
         columns={[
@@ -69,43 +69,43 @@ function AllTokens() {
               </>
             ),
           },
-          { name: 'May', cell: (token) => <Access of={token} /> },
+          { name: 'Access', cell: (token) => <Access of={token} /> },
           { name: 'Last used', wide: true, cell: ({ lastUsedAt }) => <Used at={lastUsedAt} /> },
-          { name: 'Ends', cell: ({ expiresAt }) => <End at={expiresAt} /> },
-          { name: 'Made by', wide: true, cell: (token) => <Maker of={token} names={names} /> },
+          { name: 'Expires', cell: ({ expiresAt }) => <Expiry at={expiresAt} /> },
+          { name: 'Created by', wide: true, cell: (token) => <Creator of={token} names={names} /> },
         ]}
         empty={{
-          title: 'No token yet',
-          text: 'A token lets a build server, a script or the SDK use the API, with as little as it needs.',
+          title: 'No tokens yet',
+          text: 'A token gives CI, a script or the SDK only the access it needs.',
         }}
       />
-      <Dialog of={making} title="New token" wide>
-        <Made of={making}>{(done) => <NewToken cancel={making.close} done={done} />}</Made>
+      <Dialog of={creating} title="New token" wide>
+        <SecretFlow of={creating}>{(done) => <NewToken cancel={creating.close} done={done} />}</SecretFlow>
       </Dialog>
     </>
   )
 }
 
-/** A form that makes a token, and then the secret of what it made. */
-function Made({
+/** A form that creates a token, and then shows its secret. */
+function SecretFlow({
   of,
   children,
 }: {
   of: DialogState
-  children: (done: (made: Secret) => void) => preact.ComponentChildren
+  children: (done: (token: Secret) => void) => preact.ComponentChildren
 }) {
-  const [made, keep] = useState<Secret | null>(null)
-  if (!made) return <>{children(keep)}</>
+  const [created, setCreated] = useState<Secret | null>(null)
+  if (!created) return <>{children(setCreated)}</>
   return (
     <SecretOnce
       of={of}
-      secret={made.secret}
+      secret={created.secret}
       what="secret"
-      curl={`curl ${location.origin}/api/tokens/current -H "Authorization: Bearer ${made.secret}"`}
+      curl={`curl ${location.origin}/api/tokens/current -H "Authorization: Bearer ${created.secret}"`}
     >
       <p>
-        <State is="ready">{made.name}</State> may: {describeScopes(made.scopes)}
-        {made.projects && ` of ${made.projects.join(', ')}`}. Try it with the line below.
+        <State is="ready">{created.name}</State> Access: {describeScopes(created.scopes)}
+        {created.projects && ` in ${created.projects.join(', ')}`}. Try it with the command below.
       </p>
     </SecretOnce>
   )
@@ -115,7 +115,7 @@ const Used = ({ at }: { at: string | null }) => (at ? <Time at={at} /> : <span c
 
 const soonMs = 7 * 86_400_000
 
-function End({ at }: { at: string | null }) {
+function Expiry({ at }: { at: string | null }) {
   if (!at) return <span class="soft">never</span>
   if (Date.parse(at) - now.value > soonMs) return <Time at={at} form="date" />
   return (
@@ -125,41 +125,41 @@ function End({ at }: { at: string | null }) {
   )
 }
 
-function Maker({ of, names }: { of: Token; names: NameOf }) {
+function Creator({ of, names }: { of: Token; names: NameOf }) {
   const by = of.createdBy ?? of.parentId
   return by ? <Who id={by} names={names} /> : <span class="soft">the command line</span>
 }
 
-function OneToken({ id }: { id: string }) {
+function TokenScreen({ id }: { id: string }) {
   const when = ({ subject }: { subject: string }) => subject === id
   const token = useQuery(call('get', '/tokens/{id}', { params: { path: { id } } }), { on: ['token.*'], when })
   const list = useList(listTokens(), { on: ['token.*'] })
   const { data } = token
-  const line = data ? lineOf(list.items ?? [], data) : []
+  const dependents = data ? dependentsOf(list.items ?? [], data) : []
   const names = useNames()
   useTitle(data?.name ?? 'Token')
   return (
     <>
       <Top title={data?.name ?? 'Token'} trail={<a href="/tokens">Tokens</a>}>
-        {data && may('tokens:write') && <Actions token={data} line={line} />}
+        {data && may('tokens:write') && <Actions token={data} dependents={dependents} />}
       </Top>
       <Panel title="Token" call={token.call} pad>
         <Loaded of={token}>
           {(it) => (
             <Facts
               rows={[
-                ['Id', <code key="id">{it.id}</code>],
+                ['ID', <code key="id">{it.id}</code>],
                 ['Secret', <code key="secret">{it.prefix}…</code>],
-                ['May', it.scopes.includes('*') ? 'everything, also what comes later' : describeScopes(it.scopes)],
+                ['Access', it.scopes.includes('*') ? 'everything, including future scopes' : describeScopes(it.scopes)],
                 ['Projects', it.projects ? it.projects.join(', ') : 'all'],
                 [
-                  'Made',
-                  <span key="made">
-                    <Time at={it.createdAt} form="full" /> by <Maker of={it} names={names} />
+                  'SecretFlow',
+                  <span key="created">
+                    <Time at={it.createdAt} form="full" /> by <Creator of={it} names={names} />
                   </span>,
                 ],
                 ['Last used', <Used key="used" at={it.lastUsedAt} />],
-                ['Ends', <End key="end" at={it.expiresAt} />],
+                ['Expires', <Expiry key="end" at={it.expiresAt} />],
                 [
                   'History',
                   <a key="events" href={`/events?subject=${it.id}`}>
@@ -172,43 +172,43 @@ function OneToken({ id }: { id: string }) {
         </Loaded>
       </Panel>
       {data && !data.scopes.includes('*') && (
-        <Panel title="What it may do" call={token.call}>
-          <ScopeTable label="Scopes of the token" of={[{ name: 'May', scopes: data.scopes }]} />
+        <Panel title="What it can do" call={token.call}>
+          <ScopeTable label="Scopes of the token" of={[{ name: 'Access', scopes: data.scopes }]} />
         </Panel>
       )}
       <Panel title="Revoked with it" call={list.call}>
         <Table
           label="Revoked with it"
-          rows={line}
+          rows={dependents}
           keyOf={({ id: key }) => key}
           columns={[
             { name: 'Token', cell: (it) => <a href={`/tokens/${it.id}`}>{it.name}</a> },
-            { name: 'May', cell: (it) => <Access of={it} /> },
+            { name: 'Access', cell: (it) => <Access of={it} /> },
             { name: 'Last used', cell: ({ lastUsedAt }) => <Used at={lastUsedAt} /> },
           ]}
-          empty={<Empty title="None">A token can make others with the same access or less.</Empty>}
+          empty={<Empty title="None">A token can create others with the same access or less.</Empty>}
         />
       </Panel>
     </>
   )
 }
 
-/** What is revoked with a token: the others of its lineage, which has the id of its first, and what any of them created. */
-function lineOf(all: readonly Token[], { id, lineage }: Token): Token[] {
-  const line = new Set([lineage])
-  // Those that are added come up as well.
-  for (const one of line)
-    for (const it of all) if ([it.lineage, it.parentId, it.creatorId].includes(one)) line.add(it.id)
-  return all.filter((it) => it.id !== id && line.has(it.id))
+/** The tokens revoked with this one: its lineage, named after its first token, and all that these created. */
+function dependentsOf(all: readonly Token[], { id, lineage }: Token): Token[] {
+  const dependents = new Set([lineage])
+  // Iteration reaches the added ones too.
+  for (const one of dependents)
+    for (const it of all) if ([it.lineage, it.parentId, it.creatorId].includes(one)) dependents.add(it.id)
+  return all.filter((it) => it.id !== id && dependents.has(it.id))
 }
 
-function Actions({ token, line }: { token: Token; line: Token[] }) {
+function Actions({ token, dependents }: { token: Token; dependents: Token[] }) {
   const [renaming, rotating, narrowing] = [useDialog(), useDialog(), useDialog()]
   const { id, name } = token
   const path = { params: { path: { id } } }
-  const held = heldScopes()
-  const isOurs = held.includes('*') || token.scopes.every((scope) => held.includes(scope))
-  if (!isOurs) return <span class="soft">It may do more than you: you cannot change it.</span>
+  const own = ownScopes()
+  const canChange = own.includes('*') || token.scopes.every((scope) => own.includes(scope))
+  if (!canChange) return <span class="soft">It has more access than you, so you can't change it.</span>
   return (
     <>
       <button type="button" onClick={renaming.open}>
@@ -231,7 +231,7 @@ function Actions({ token, line }: { token: Token; line: Token[] }) {
           go('/tokens')
         }}
       >
-        <p>Whatever uses it is refused within a second. This cannot be undone.</p>
+        <p>Requests with it are refused within a second. You can't undo this.</p>
         <p>
           {token.lastUsedAt ? (
             <>
@@ -241,10 +241,12 @@ function Actions({ token, line }: { token: Token; line: Token[] }) {
             'It was never used.'
           )}
         </p>
-        {line.length > 0 && (
+        {dependents.length > 0 && (
           <p>
-            <State is="bad">{line.length === 1 ? 'One token ends' : `${line.length} tokens end`} with it</State>{' '}
-            {line.map((it) => it.name).join(', ')}
+            <State is="bad">
+              {dependents.length === 1 ? '1 token is' : `${dependents.length} tokens are`} revoked with it
+            </State>{' '}
+            {dependents.map((it) => it.name).join(', ')}
           </p>
         )}
       </ConfirmButton>
@@ -262,9 +264,9 @@ function Actions({ token, line }: { token: Token; line: Token[] }) {
         <NarrowToken token={token} cancel={narrowing.close} done={narrowing.close} />
       </Dialog>
       <Dialog of={rotating} title={`Rotate ${name}`}>
-        <Made of={{ ...rotating, close: () => go('/tokens') }}>
-          {(done) => <RotateToken token={token} line={line} cancel={rotating.close} done={done} />}
-        </Made>
+        <SecretFlow of={{ ...rotating, close: () => go('/tokens') }}>
+          {(done) => <RotateToken token={token} dependents={dependents} cancel={rotating.close} done={done} />}
+        </SecretFlow>
       </Dialog>
     </>
   )

@@ -1,4 +1,4 @@
-// What visitors asked of a project, or resolvers of a zone: a plot that opens into a table. The range is in the address.
+// The traffic of a project or a zone as a plot and a table, with the range in the URL.
 import { useMemo } from 'preact/hooks'
 import {
   bytes,
@@ -27,9 +27,9 @@ const ranges = {
   year: { text: 'Last year', ms: 365 * 24 * hourMs, step: 'day', unit: 'day' },
 } as const
 type Range = keyof typeof ranges
-const texts = Object.fromEntries(Object.entries(ranges).map(([key, { text }]) => [key, text]))
+const rangeTexts = Object.fromEntries(Object.entries(ranges).map(([key, { text }]) => [key, text]))
 
-/** The range of the address. It begins when it is chosen; each reading goes on to now. */
+/** The range in the URL. Its start is fixed when it is chosen; reloading extends it to now. */
 export function useRange() {
   const [key] = useParam('range')
   const { ms, ...range } = ranges[(key in ranges ? key : '') as Range]
@@ -37,9 +37,9 @@ export function useRange() {
   return { ...range, from, days: ms > 2 * 24 * hourMs }
 }
 
-export const RangeFilter = () => <Filter name="range" label="Range" options={texts} />
+export const RangeFilter = () => <Filter name="range" label="Range" options={rangeTexts} />
 
-const shows = {
+const metrics = {
   '': {
     text: 'Requests',
     series: (all: Traffic['buckets']): Series[] => [
@@ -63,14 +63,14 @@ const shows = {
     format: (ms: number) => `${num(ms)} ms`,
   },
 } as const
-type Show = keyof typeof shows
+type Metric = keyof typeof metrics
 
-/** `brief`: requests of a day, for the first page. */
+/** `brief`: a day's requests, for the overview. */
 export function TrafficPanel({ project, brief = false }: { project: string; brief?: boolean }) {
   const range = useRange()
   const [shown] = useParam('show')
   const [host] = useParam('host')
-  const { text, series, format } = shows[(!brief && shown in shows ? shown : '') as Show]
+  const { text, series, format } = metrics[(!brief && shown in metrics ? shown : '') as Metric]
   const query = { from: range.from, step: range.step, ...(!brief && host && { host }) }
   const traffic = useQuery(call('get', '/projects/{project}/traffic', { params: { path: { project }, query } }))
   const totals = traffic.data?.totals
@@ -79,7 +79,7 @@ export function TrafficPanel({ project, brief = false }: { project: string; brie
       <Panel
         title="Traffic"
         note={brief ? <a href={`/projects/${project}/traffic`}>More</a> : undefined}
-        actions={<Again of={traffic} />}
+        actions={<RefreshButton of={traffic} />}
         call={traffic.call}
       >
         {!brief && (
@@ -87,8 +87,8 @@ export function TrafficPanel({ project, brief = false }: { project: string; brie
             <RangeFilter />
             <Filter
               name="show"
-              label="Figure"
-              options={Object.fromEntries(Object.entries(shows).map(([key, it]) => [key, it.text]))}
+              label="Metric"
+              options={Object.fromEntries(Object.entries(metrics).map(([key, it]) => [key, it.text]))}
             />
             <Filter name="host" label="Host" options={hostOptions(traffic.data, host)} />
           </div>
@@ -103,7 +103,7 @@ export function TrafficPanel({ project, brief = false }: { project: string; brie
                   <span class="figure">{num(totals.status['5xx'])}</span> failed
                   {totals.durationMs.p95 !== null && (
                     <>
-                      {' · '}95 % within <span class="figure">{num(totals.durationMs.p95)} ms</span>
+                      {' · '}95% within <span class="figure">{num(totals.durationMs.p95)} ms</span>
                     </>
                   )}
                   <span class="soft"> · {range.text.toLowerCase()}</span>
@@ -117,8 +117,8 @@ export function TrafficPanel({ project, brief = false }: { project: string; brie
                 />
               </>
             ) : (
-              <Empty title="No requests in this time">
-                <p>Figures come in once a minute. Open the project, and look again in a minute.</p>
+              <Empty title="No requests in this period">
+                <p>Figures update once a minute. Open the project, then refresh in a minute.</p>
               </Empty>
             )
           }
@@ -142,7 +142,7 @@ export function TrafficPanel({ project, brief = false }: { project: string; brie
   )
 }
 
-/** Failures are drawn where there are some. */
+/** Leaves out other series without values, such as failures. */
 const withValues = ([first, ...others]: Series[]): Series[] =>
   first ? [first, ...others.filter(({ values }) => values.some((value) => value > 0))] : []
 
@@ -151,21 +151,21 @@ function hostOptions(traffic: Traffic | undefined, host: string): Record<string,
   return { '': 'All hosts', ...Object.fromEntries(names.map((name) => [name, name])) }
 }
 
-function Again({ of }: { of: { refetch(): void; loading: boolean } }) {
+function RefreshButton({ of }: { of: { refetch(): void; loading: boolean } }) {
   return (
     <button type="button" class="quiet" disabled={of.loading} onClick={of.refetch}>
-      Read again
+      Refresh
     </button>
   )
 }
 
-/** The questions of a zone. */
+/** The DNS queries of a zone. */
 export function DnsTrafficPanel({ domain }: { domain: string }) {
   const range = useRange()
   const query = { from: range.from, step: range.step }
   const traffic = useQuery(call('get', '/dns/{domain}/traffic', { params: { path: { domain }, query } }))
   return (
-    <Panel title="Questions" actions={<Again of={traffic} />} call={traffic.call}>
+    <Panel title="Queries" actions={<RefreshButton of={traffic} />} call={traffic.call}>
       <div class="filters">
         <RangeFilter />
       </div>
@@ -174,7 +174,7 @@ export function DnsTrafficPanel({ domain }: { domain: string }) {
           totals.questions > 0 ? (
             <>
               <p class="lead-figures">
-                <b class="figure">{num(totals.questions)}</b> questions
+                <b class="figure">{num(totals.questions)}</b> queries
                 {Object.entries(totals.types)
                   .filter(([, count]) => count > 0)
                   .sort(([, one], [, other]) => other - one)
@@ -183,10 +183,10 @@ export function DnsTrafficPanel({ domain }: { domain: string }) {
                 <span class="soft"> · {range.text.toLowerCase()}</span>
               </p>
               <Plot
-                label={`Questions per ${range.unit}`}
+                label={`Queries per ${range.unit}`}
                 times={buckets.map(({ at }) => at)}
                 series={withValues([
-                  { name: 'Questions', values: buckets.map(({ questions }) => questions) },
+                  { name: 'Queries', values: buckets.map(({ questions }) => questions) },
                   { name: 'NXDOMAIN', values: buckets.map(({ rcodes }) => rcodes.NXDOMAIN ?? 0), tone: 'busy' },
                   { name: 'SERVFAIL', values: buckets.map(({ rcodes }) => rcodes.SERVFAIL ?? 0), tone: 'bad' },
                 ])}
@@ -194,8 +194,8 @@ export function DnsTrafficPanel({ domain }: { domain: string }) {
               />
             </>
           ) : (
-            <Empty title="No questions in this time">
-              <p>Figures come in once a minute, when resolvers ask the nameservers for this zone.</p>
+            <Empty title="No queries in this period">
+              <p>Figures update once a minute.</p>
             </Empty>
           )
         }

@@ -1,4 +1,4 @@
-// One webhook: what was sent to it, what it answered, and sending it again.
+// A webhook and its deliveries.
 import { useEffect, useState } from 'preact/hooks'
 import {
   Act,
@@ -33,7 +33,7 @@ export default function WebhookScreen({ params }: { params: Params }) {
   const deliveries = useList(call('get', '/webhooks/{id}/deliveries', { params: { ...path, query: { limit: 50 } } }), {
     on: ['*'],
   })
-  useDue(deliveries.items ?? [], deliveries.refetch)
+  useReloadWhenDue(deliveries.items ?? [], deliveries.refetch)
   const [chosen] = useParam('delivery')
   const { data } = hook
   useTitle(data?.url ?? 'Webhook')
@@ -52,22 +52,22 @@ export default function WebhookScreen({ params }: { params: Params }) {
             <>
               <Facts
                 rows={[
-                  ['Id', <code key="id">{it.id}</code>],
+                  ['ID', <code key="id">{it.id}</code>],
                   ['Events', it.events.includes('*') ? 'all' : it.events.join(', ')],
-                  ['Made', <Time key="made" at={it.createdAt} form="full" />],
-                  ['Changed', <Time key="changed" at={it.updatedAt} />],
+                  ['Created', <Time key="created" at={it.createdAt} form="full" />],
+                  ['Updated', <Time key="changed" at={it.updatedAt} />],
                 ]}
               />
               {!it.active && (
                 <p class="below">
-                  <State is="busy">Off</State> Events are kept and not sent. They are sent when it is turned on.
+                  <State is="busy">Off</State> Events are queued until you turn it on.
                 </p>
               )}
             </>
           )}
         </Loaded>
       </Panel>
-      {chosen && <OneDelivery id={id} delivery={chosen} stamp={stampOf(deliveries.items, chosen)} />}
+      {chosen && <DeliveryPanel id={id} delivery={chosen} version={versionOf(deliveries.items, chosen)} />}
       <Panel title="Deliveries" note="kept for 30 days" call={deliveries.call}>
         <ListTable
           label="Deliveries"
@@ -84,7 +84,7 @@ export default function WebhookScreen({ params }: { params: Params }) {
             },
             { name: 'State', cell: (it) => <DeliveryState of={it} /> },
             {
-              name: 'Answer',
+              name: 'Response',
               wide: true,
               cell: (it) => it.responseStatus ?? <span class="soft">{it.error ?? '–'}</span>,
             },
@@ -92,8 +92,8 @@ export default function WebhookScreen({ params }: { params: Params }) {
             { name: 'When', cell: (it) => <Time at={it.createdAt} /> },
           ]}
           empty={
-            <Empty title="Nothing was sent yet">
-              <p>The next event is sent at once. “Send a test” sends one now.</p>
+            <Empty title="No deliveries yet">
+              <p>Choose Send a test to send one now.</p>
             </Empty>
           }
         />
@@ -104,26 +104,26 @@ export default function WebhookScreen({ params }: { params: Params }) {
 
 function DeliveryState({ of: { state, attempts, nextAttemptAt } }: { of: Delivery }) {
   if (state === 'DELIVERED') return <State is="ready">Delivered</State>
-  if (state === 'FAILED') return <State is="bad">Given up</State>
-  if (attempts === 0 || !nextAttemptAt) return <State is="busy">On its way</State>
+  if (state === 'FAILED') return <State is="bad">Failed</State>
+  if (attempts === 0 || !nextAttemptAt) return <State is="busy">Sending</State>
   return (
     <State is="busy">
-      Next try in <Countdown to={nextAttemptAt} />
+      Retry in <Countdown to={nextAttemptAt} />
     </State>
   )
 }
 
-/** Deliveries make no events: those under way are read again when their next attempt is due. */
-function useDue(items: readonly Delivery[], read: () => void): void {
+/** Deliveries send no events, so we reload pending ones when their next attempt is due. */
+function useReloadWhenDue(items: readonly Delivery[], read: () => void): void {
   const due = items.filter(({ state }) => state === 'PENDING').map((it) => Date.parse(it.nextAttemptAt ?? it.createdAt))
-  const [tries, count] = useState(0)
+  const [tries, setTries] = useState(0)
   const first = due.length > 0 ? Math.min(...due) : null
   useEffect(() => {
-    if (first === null) return count(0)
+    if (first === null) return setTries(0)
     const waitMs = Math.max(first - Date.now(), 0) + Math.min(500 * 2 ** tries, 60_000)
     const timer = setTimeout(
       () => {
-        count(tries + 1)
+        setTries(tries + 1)
         read()
       },
       Math.min(waitMs, 2 ** 31 - 1),
@@ -132,26 +132,26 @@ function useDue(items: readonly Delivery[], read: () => void): void {
   }, [first, tries])
 }
 
-const stampOf = (items: readonly Delivery[] | undefined, id: string) => {
+const versionOf = (items: readonly Delivery[] | undefined, id: string) => {
   const found = items?.find((it) => it.id === id)
   return found && `${found.state} ${found.attempts} ${found.attemptedAt}`
 }
 
-/** `stamp` changes when the list has news of it. */
-function OneDelivery({ id, delivery, stamp }: { id: string; delivery: string; stamp: string | undefined }) {
+/** `version` changes when the list has a newer state. */
+function DeliveryPanel({ id, delivery, version }: { id: string; delivery: string; version: string | undefined }) {
   const params = { path: { id, delivery } }
   const found = useQuery(call('get', '/webhooks/{id}/deliveries/{delivery}', { params }))
-  useEffect(() => found.refetch(), [stamp])
+  useEffect(() => found.refetch(), [version])
   const again = call('post', '/webhooks/{id}/deliveries/{delivery}/redeliver', { params })
   return (
     <Panel
-      title="One delivery"
+      title="Delivery"
       state={found.data && <DeliveryState of={found.data} />}
       call={found.call}
       actions={
         <>
           {may('webhooks:write') && (
-            <Act call={again} text="Send it again" done={(made) => go(`/webhooks/${id}?delivery=${made.id}`)} />
+            <Act call={again} text="Send again" done={(created) => go(`/webhooks/${id}?delivery=${created.id}`)} />
           )}
           <a class="button quiet" href={`/webhooks/${id}`}>
             Close
@@ -171,7 +171,7 @@ function OneDelivery({ id, delivery, stamp }: { id: string; delivery: string; st
                       <code>{it.eventType}</code> <span class="soft">{it.eventId}</span>
                     </span>,
                   ],
-                  ['Made', <Time key="made" at={it.createdAt} form="full" />],
+                  ['Created', <Time key="created" at={it.createdAt} form="full" />],
                 ]}
               />
             </div>
@@ -193,7 +193,7 @@ function Attempt({ of }: { of: Schemas['DeliveryAttempt'] }) {
     <li>
       <p class="row wrap">
         <b>Attempt {of.attempt}</b>
-        <State is={isGood ? 'ready' : 'bad'}>{of.responseStatus ?? 'No answer'}</State>
+        <State is={isGood ? 'ready' : 'bad'}>{of.responseStatus ?? 'No response'}</State>
         <span class="soft">
           <Time at={of.startedAt} form="clock" />
           {of.durationMs !== null && `, ${num(of.durationMs)} ms`}

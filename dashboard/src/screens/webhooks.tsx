@@ -1,4 +1,4 @@
-// The webhooks of the account: where events are sent.
+// The webhooks of the account, and the dialog that creates one.
 import { useState } from 'preact/hooks'
 import { call, Dialog, go, ListPage, type Schemas, Time, useDialog, useList } from '../kit/index.ts'
 import { SecretOnce } from './parts/secret.tsx'
@@ -9,18 +9,18 @@ type Webhook = Schemas['Webhook']
 
 export default function Webhooks() {
   const list = useList(call('get', '/webhooks', { params: { query: { limit: 50 } } }), { on: ['webhook.disabled'] })
-  const making = useDialog()
+  const creating = useDialog()
   return (
     <>
       <ListPage
         title="Webhooks"
-        panel="Addresses that get events"
-        make={{ text: 'New webhook', scope: 'webhooks:write', open: making.open }}
+        panel="All webhooks"
+        create={{ text: 'New webhook', scope: 'webhooks:write', open: creating.open }}
         of={list}
         keyOf={(hook: Webhook) => hook.id}
         columns={[
           {
-            name: 'Address',
+            name: 'URL',
             cell: ({ id, url }) => (
               <a href={`/webhooks/${id}`}>
                 <code>{url}</code>
@@ -29,27 +29,27 @@ export default function Webhooks() {
           },
           { name: 'State', cell: ({ active }) => <WebhookState active={active} /> },
           { name: 'Events', wide: true, cell: ({ events }) => <span class="soft">{events.join(', ')}</span> },
-          { name: 'Made', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
+          { name: 'Created', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
         ]}
         empty={{
-          title: 'No webhook yet',
-          text: 'A webhook is called when something happens: a deployment is ready, a certificate fails, a ticket is answered.',
+          title: 'No webhooks yet',
+          text: 'Berth calls a webhook when something happens, for example when a deployment is ready or a certificate fails.',
         }}
       />
-      <Dialog of={making} title="New webhook" wide>
-        <NewWebhook close={making.close} />
+      <Dialog of={creating} title="New webhook" wide>
+        <NewWebhook close={creating.close} />
       </Dialog>
     </>
   )
 }
 
 function NewWebhook({ close }: { close(): void }) {
-  const [made, keep] = useState<Schemas['WebhookWithSecret'] | null>(null)
-  if (made) {
+  const [created, setCreated] = useState<Schemas['WebhookWithSecret'] | null>(null)
+  if (created) {
     return (
-      <SecretOnce secret={made.secret} what="signing secret" of={{ close: () => go(`/webhooks/${made.id}`) }}>
+      <SecretOnce secret={created.secret} what="signing secret" of={{ close: () => go(`/webhooks/${created.id}`) }}>
         <p>
-          Events go to <code>{made.url}</code> from now on. Check the signature of each with this secret:{' '}
+          Events go to <code>{created.url}</code> now. Verify their signatures with this secret:{' '}
           <a href="/docs/guides/webhooks" target="_blank" rel="noreferrer">
             receivers in TypeScript, Python and Go
           </a>
@@ -61,9 +61,9 @@ function NewWebhook({ close }: { close(): void }) {
   return (
     <WebhookForm
       call={(body) => call('post', '/webhooks', { body })}
-      submit="Make the webhook"
+      submit="Create the webhook"
       cancel={close}
-      done={keep}
+      done={setCreated}
     />
   )
 }

@@ -1,4 +1,4 @@
-// Changes of a zone that are not applied yet, and what the API says of them: its own dry run, as one types.
+// Pending changes to a zone, checked by a dry run of the API while you type.
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { BerthError, type Call, call, fieldErrors, type Schemas } from '../kit/index.ts'
 
@@ -24,12 +24,12 @@ export const draftOf = ({ type, name, value, ttl, comment }: DnsRecord): Draft =
 const integer = (text: string) => (/^\d+$/.test(text.trim()) ? Number(text) : (text as unknown as number))
 
 function differences(before: DnsRecord, draft: Draft) {
-  const was = draftOf(before)
+  const old = draftOf(before)
   return {
-    ...(draft.name !== was.name && { name: draft.name }),
-    ...(draft.value !== was.value && { value: draft.value }),
-    ...(draft.ttl !== was.ttl && { ttl: integer(draft.ttl) }),
-    ...(draft.comment !== was.comment && { comment: draft.comment || null }),
+    ...(draft.name !== old.name && { name: draft.name }),
+    ...(draft.value !== old.value && { value: draft.value }),
+    ...(draft.ttl !== old.ttl && { ttl: integer(draft.ttl) }),
+    ...(draft.comment !== old.comment && { comment: draft.comment || null }),
   }
 }
 
@@ -38,7 +38,7 @@ const isDeleted = ({ before, draft }: Change) => before !== null && draft === nu
 const isChanged = ({ before, draft }: Change) =>
   before !== null && draft !== null && Object.keys(differences(before, draft)).length > 0
 
-/** The body of the batch, and the change that each of its operations is. */
+/** The body of the batch, and the change behind each of its operations. */
 function batchOf(changes: Changes): { body: Batch; keys: Map<string, string> } {
   const [created, updated, deleted] = [changes.filter(isNew), changes.filter(isChanged), changes.filter(isDeleted)]
   const keys = new Map<string, string>()
@@ -59,18 +59,18 @@ function batchOf(changes: Changes): { body: Batch; keys: Map<string, string> } {
   return { body, keys }
 }
 
-export type Verdict = {
+export type Check = {
   /** By the key of a change and the field: `3 value`. */
   fields: ReadonlyMap<string, string>
-  /** What concerns no field, such as a quota. */
+  /** An error that concerns no field, such as a quota. */
   error: unknown
-  /** How new values will be stored, by the key of the change. */
+  /** New values as they will be stored, by the key of the change. */
   stored: ReadonlyMap<string, string>
   checked: boolean
 }
-const unknown: Verdict = { fields: new Map(), error: null, stored: new Map(), checked: false }
+const unknown: Check = { fields: new Map(), error: null, stored: new Map(), checked: false }
 
-function verdictOf(error: unknown, keys: ReadonlyMap<string, string>): Verdict {
+function checkOf(error: unknown, keys: ReadonlyMap<string, string>): Check {
   const fields = new Map<string, string>()
   for (const [pointer, detail] of fieldErrors(error)) {
     const [name, index, field = 'value'] = pointer.split('/')
@@ -83,10 +83,10 @@ function verdictOf(error: unknown, keys: ReadonlyMap<string, string>): Verdict {
 
 const typingMs = 250
 
-/** `version`: another zone underneath, such as somebody else's change. */
+/** Checks again when `version` changes, for example after someone else's change. */
 export function useChanges(domain: string, version: unknown) {
-  const [changes, set] = useState<Changes>([])
-  const [verdict, judge] = useState<Verdict>(unknown)
+  const [changes, setChanges] = useState<Changes>([])
+  const [check, setCheck] = useState<Check>(unknown)
   const { body, keys } = useMemo(() => batchOf(changes), [changes])
   const count = keys.size
   const batch = (dryRun: boolean): Call<Result> =>
@@ -95,42 +95,42 @@ export function useChanges(domain: string, version: unknown) {
       body,
     })
   useEffect(() => {
-    judge((before) => ({ ...before, checked: false }))
-    // What is not filled in yet is not wrong yet.
+    setCheck((before) => ({ ...before, checked: false }))
+    // Fields that are still empty aren't wrong yet.
     if (count === 0 || changes.some(({ draft }) => draft && (draft.value === '' || draft.name === '')))
-      return judge(unknown)
-    const gone = new AbortController()
+      return setCheck(unknown)
+    const controller = new AbortController()
     const timer = setTimeout(() => {
       batch(true)
-        .send(gone.signal)
+        .send(controller.signal)
         .then(
           ({ created }) => {
-            const news = changes.filter(isNew)
-            const stored = new Map(news.map(({ key }, index) => [key, created[index]?.value ?? '']))
-            judge({ ...unknown, stored, checked: true })
+            const added = changes.filter(isNew)
+            const stored = new Map(added.map(({ key }, index) => [key, created[index]?.value ?? '']))
+            setCheck({ ...unknown, stored, checked: true })
           },
-          (error) => gone.signal.aborted || judge(verdictOf(error, keys)),
+          (error) => controller.signal.aborted || setCheck(checkOf(error, keys)),
         )
     }, typingMs)
     return () => {
       clearTimeout(timer)
-      gone.abort()
+      controller.abort()
     }
   }, [JSON.stringify(body), version])
   const put = (change: Change) =>
-    set((all) =>
+    setChanges((all) =>
       all.some(({ key }) => key === change.key)
         ? all.map((it) => (it.key === change.key ? change : it))
         : [...all, change],
     )
   return {
     changes,
-    verdict,
+    check,
     count,
     call: count > 0 ? batch(false) : null,
     of: (key: string) => changes.find((change) => change.key === key),
     put,
-    drop: (key: string) => set((all) => all.filter((change) => change.key !== key)),
-    clear: () => set([]),
+    drop: (key: string) => setChanges((all) => all.filter((change) => change.key !== key)),
+    clear: () => setChanges([]),
   }
 }

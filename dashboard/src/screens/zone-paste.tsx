@@ -1,4 +1,4 @@
-// A zone file pasted: what it would change, then the change itself, refused if the zone has changed meanwhile.
+// Imports a pasted zone file: shows the changes, then applies them unless the zone has changed meanwhile.
 import { useState } from 'preact/hooks'
 import {
   BerthError,
@@ -18,19 +18,19 @@ import {
 import { LongText } from './long-text.tsx'
 
 type Import = Schemas['ZoneImport']
-/** `skip`: lines that are not supported are left out. */
+/** `skip`: leave out unsupported lines. */
 type Upload = { text: string; etag: string; skip: boolean }
 type Compared = Upload & { plan: Import }
 
-/** The import of the text on top of the version that was looked at. */
+/** Imports the text on top of the version that was compared. */
 function importCall(domain: string, { text, etag, skip }: Upload, dryRun: boolean): Call<Import> {
   const query = { ...(dryRun && { dryRun }), ...(skip && { skipUnsupported: true }) }
   const params = { path: { domain }, query, header: { 'If-Match': etag } }
-  const made = call('put', '/dns/{domain}/zone', { params, body: text })
-  return { ...made, curl: made.curl && `${made.curl} -H 'If-Match: ${etag}'` }
+  const request = call('put', '/dns/{domain}/zone', { params, body: text })
+  return { ...request, curl: request.curl && `${request.curl} -H 'If-Match: ${etag}'` }
 }
 
-/** The ETag of what is there; the body is not needed. */
+/** The ETag of the current zone; the body isn't needed. */
 async function versionOf(domain: string): Promise<string> {
   const { error, response } = await berth.raw.GET('/dns/{domain}/zone', {
     params: { path: { domain } },
@@ -41,24 +41,24 @@ async function versionOf(domain: string): Promise<string> {
 }
 
 export function Paste({ domain, close }: { domain: string; close(): void }) {
-  const [text, write] = useState('')
-  const [compared, show] = useState<Compared | null>(null)
-  const [error, fail] = useState<unknown>(null)
-  const [busy, wait] = useState(false)
+  const [text, setText] = useState('')
+  const [compared, setCompared] = useState<Compared | null>(null)
+  const [error, setError] = useState<unknown>(null)
+  const [busy, setBusy] = useState(false)
   const run = async (work: () => Promise<void>) => {
-    wait(true)
+    setBusy(true)
     try {
       await work()
-      fail(null)
+      setError(null)
     } catch (failure) {
-      fail(failure)
+      setError(failure)
     }
-    wait(false)
+    setBusy(false)
   }
   const compare = (skip: boolean) =>
     run(async () => {
       const upload = { text, etag: await versionOf(domain), skip }
-      show({ ...upload, plan: await importCall(domain, upload, true).send() })
+      setCompared({ ...upload, plan: await importCall(domain, upload, true).send() })
     })
   const apply = (upload: Upload) =>
     run(async () => {
@@ -71,7 +71,7 @@ export function Paste({ domain, close }: { domain: string; close(): void }) {
   return (
     <Panel
       title="Paste a zone"
-      note="replaces all records by those of the file"
+      note="replaces all records with those in the file"
       actions={
         <button type="button" class="quiet" onClick={close}>
           Close
@@ -86,13 +86,13 @@ export function Paste({ domain, close }: { domain: string; close(): void }) {
           aria-label="Zone file"
           placeholder={`$ORIGIN ${domain}.\n$TTL 300\nwww 3600 IN A 192.0.2.10`}
           value={text}
-          onInput={(event) => write(event.currentTarget.value)}
+          onInput={(event) => setText(event.currentTarget.value)}
         />
         <div class="row wrap">
           <input
             type="file"
             aria-label="Zone file from disk"
-            onInput={async ({ currentTarget: { files } }) => files?.[0] && write(await files[0].text())}
+            onInput={async ({ currentTarget: { files } }) => files?.[0] && setText(await files[0].text())}
           />
           <button
             type="button"
@@ -115,15 +115,14 @@ export function Paste({ domain, close }: { domain: string; close(): void }) {
         </div>
         {isStale ? (
           <p role="alert">
-            <State is="bad">The zone has changed meanwhile.</State> Nothing was applied. Compare again to see what is
-            different now.
+            <State is="bad">The zone has changed.</State> Nothing was applied. Compare again.
           </p>
         ) : (
           error !== null && <ProblemView error={error} />
         )}
         {isUnsupported(error) && (
           <button type="button" disabled={busy} onClick={() => compare(true)}>
-            Leave these lines out
+            Skip these lines
           </button>
         )}
       </div>
@@ -137,7 +136,7 @@ export function Paste({ domain, close }: { domain: string; close(): void }) {
   )
 }
 
-/** Whether nothing is wrong with the file but lines that can be left out. */
+/** Whether skipping unsupported lines would fix every error. */
 const isUnsupported = (error: unknown) =>
   error instanceof BerthError && error.errors.length > 0 && error.errors.every(({ code }) => code === 'unsupported')
 
@@ -172,16 +171,16 @@ function linesOf({ changes }: Import): Line[] {
   ].sort((one, other) => one.name.localeCompare(other.name) || one.type.localeCompare(other.type))
 }
 
-const signs = { '+': ['new', 'ready'], '−': ['deleted', 'bad'], '~': ['changed', 'busy'] } as const
+const kinds = { '+': ['new', 'ready'], '−': ['deleted', 'bad'], '~': ['changed', 'busy'] } as const
 function Diff({ plan }: { plan: Import }) {
   return (
     <div aria-live="polite">
       <p class="note">
         {isEmpty(plan) ? (
-          <State is="ready">The zone has these records already.</State>
+          <State is="ready">The zone already has these records.</State>
         ) : (
           <>
-            <b>{counts(plan)}</b>, <span class="soft">{num(plan.unchanged)} stay as they are</span>
+            <b>{counts(plan)}</b>, <span class="soft">{num(plan.unchanged)} unchanged</span>
           </>
         )}
       </p>
@@ -194,8 +193,8 @@ function Diff({ plan }: { plan: Import }) {
             {
               name: 'Change',
               cell: ({ sign }) => (
-                <span class={`sign ${signs[sign][1]}`}>
-                  {sign} {signs[sign][0]}
+                <span class={`sign ${kinds[sign][1]}`}>
+                  {sign} {kinds[sign][0]}
                 </span>
               ),
             },
@@ -206,11 +205,11 @@ function Diff({ plan }: { plan: Import }) {
           ]}
         />
       )}
-      {plan.truncated && <p class="note soft">Only the first changes are listed; the counts are whole.</p>}
+      {plan.truncated && <p class="note soft">Only the first changes are listed. The counts cover all.</p>}
       <Notes title="Not imported" rows={plan.skipped.map(({ line, text, detail }) => [line, text, detail])} />
-      <Notes title="Imported otherwise than written" rows={plan.notes.map(({ line, detail }) => [line, detail, ''])} />
+      <Notes title="Imported with changes" rows={plan.notes.map(({ line, detail }) => [line, detail, ''])} />
       <Notes
-        title="Resolvers never see these, because NS records above them delegate their names"
+        title="Hidden by NS records that delegate their names"
         rows={plan.hidden.map(({ name, type, value, delegation }) => [
           null,
           `${name} ${type} ${value}`,

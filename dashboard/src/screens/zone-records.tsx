@@ -1,4 +1,4 @@
-// The records of a zone as a table that one edits. Changes are gathered, checked as one types, and applied all at once.
+// The editable records of a zone. Changes are collected, checked while you type, and applied together.
 import { useRef, useState } from 'preact/hooks'
 import {
   Curl,
@@ -32,21 +32,21 @@ export function Records({ domain }: { domain: string }) {
     when: ({ subject, data }) => subject === domain || data.domain === domain,
   })
   const changes = useChanges(domain, list.data)
-  const [editing, edit] = useState<ReadonlySet<string>>(new Set())
-  const added = useRef(0)
+  const [editing, setEditing] = useState<ReadonlySet<string>>(new Set())
+  const addedCount = useRef(0)
   const writes = may('dns:write')
 
-  const open = (key: string) => edit(new Set([...editing, key]))
-  const shut = (key: string) => edit(new Set([...editing].filter((it) => it !== key)))
+  const open = (key: string) => setEditing(new Set([...editing, key]))
+  const close = (key: string) => setEditing(new Set([...editing].filter((it) => it !== key)))
   const add = () => {
-    const key = `new ${++added.current}`
+    const key = `new ${++addedCount.current}`
     const draft: Draft = { type: (type as Draft['type']) || 'A', name: name || '', value: '', ttl: '300', comment: '' }
     changes.put({ key, before: null, draft })
     open(key)
   }
   const clear = () => {
     changes.clear()
-    edit(new Set())
+    setEditing(new Set())
   }
   const rowOf = (record: DnsRecord) => {
     const change = changes.of(record.id)
@@ -54,7 +54,7 @@ export function Records({ domain }: { domain: string }) {
       const put = (draft: Draft) => changes.put({ key: record.id, before: record, draft })
       const undo = () => {
         changes.drop(record.id)
-        shut(record.id)
+        close(record.id)
       }
       const draft = change?.draft ?? draftOf(record)
       return (
@@ -63,7 +63,7 @@ export function Records({ domain }: { domain: string }) {
           id={record.id}
           domain={domain}
           draft={draft}
-          verdict={changes.verdict}
+          check={changes.check}
           put={put}
           undo={undo}
         />
@@ -80,7 +80,7 @@ export function Records({ domain }: { domain: string }) {
       />
     )
   }
-  const news = changes.changes.filter(({ before }) => before === null)
+  const added = changes.changes.filter(({ before }) => before === null)
   const isFiltered = Object.keys(query).length > 1
   const button = writes && (
     <button type="button" class="primary" onClick={add}>
@@ -93,22 +93,22 @@ export function Records({ domain }: { domain: string }) {
         <Filter
           name="type"
           label="Type"
-          options={{ '': 'Every type', ...Object.fromEntries(recordTypes.map((it) => [it, it])) }}
+          options={{ '': 'All types', ...Object.fromEntries(recordTypes.map((it) => [it, it])) }}
         />
-        <FindBox name="name" label="Name" hint="a whole name such as www, or @" />
+        <FindBox name="name" label="Name" hint="the full name, such as www or @" />
       </Filters>
       <Loaded of={list}>
         {() =>
-          (list.items ?? []).length === 0 && news.length === 0 ? (
+          (list.items ?? []).length === 0 && added.length === 0 ? (
             isFiltered ? (
-              <Empty title="No record is like that">
-                <p>Loosen a filter.</p>
+              <Empty title="No matching records">
+                <p>Change a filter.</p>
               </Empty>
             ) : (
               <Empty title="No records yet">
                 <p>
-                  The site’s own records are answered once the domain is verified. Add others, such as MX for mail, or
-                  paste a zone.
+                  The site's own records work once the domain is verified. Add others, such as MX for email, or paste a
+                  zone.
                 </p>
               </Empty>
             )
@@ -130,13 +130,13 @@ export function Records({ domain }: { domain: string }) {
                   </tr>
                 </thead>
                 <tbody>
-                  {news.map(({ key, draft }) => (
+                  {added.map(({ key, draft }) => (
                     <EditRow
                       key={key}
                       id={key}
                       domain={domain}
                       draft={draft!}
-                      verdict={changes.verdict}
+                      check={changes.check}
                       put={(next) => changes.put({ key, before: null, draft: next })}
                       undo={() => changes.drop(key)}
                       isNew
@@ -157,52 +157,52 @@ export function Records({ domain }: { domain: string }) {
 
 type ApplyProps = { of: ReturnType<typeof useChanges>; clear(): void; applied(): void }
 
-/** What will happen, whether it may, and the button. */
-function ApplyBar({ of: { verdict, count, call: batch }, clear, applied }: ApplyProps) {
-  const [curl, show] = useState(false)
-  const [busy, wait] = useState(false)
-  const [failure, fail] = useState<unknown>(null)
-  const wrong = verdict.fields.size > 0 || verdict.error !== null
+/** How many changes there are, whether they are valid, and the Apply button. */
+function ApplyBar({ of: { check, count, call: batch }, clear, applied }: ApplyProps) {
+  const [curl, setCurl] = useState(false)
+  const [busy, setBusy] = useState(false)
+  const [failure, setFailure] = useState<unknown>(null)
+  const wrong = check.fields.size > 0 || check.error !== null
   async function apply(): Promise<void> {
     if (!batch || busy) return
-    wait(true)
+    setBusy(true)
     try {
       const { serial } = await batch.send()
-      fail(null)
+      setFailure(null)
       toast(`Applied. Serial ${serial}.`)
       clear()
       applied()
     } catch (error) {
-      fail(error)
+      setFailure(error)
     }
-    wait(false)
+    setBusy(false)
   }
-  const problem = failure ?? verdict.error
+  const problem = failure ?? check.error
   return (
     <div class="apply">
       <div class="row wrap">
         <span role="status">
           {count === 0 ? (
-            <State is="off">Nothing is changed yet</State>
+            <State is="off">No changes yet</State>
           ) : wrong ? (
-            <State is="bad">Not valid yet</State>
-          ) : verdict.checked ? (
+            <State is="bad">Not valid</State>
+          ) : check.checked ? (
             <State is="ready">{count === 1 ? '1 change' : `${count} changes`}, checked</State>
           ) : (
             <State is="off">{count === 1 ? '1 change' : `${count} changes`}</State>
           )}
         </span>
-        <span class="soft">All are applied together, or none.</span>
+        <span class="soft">Applied all together or not at all.</span>
         <div class="right row">
           {batch && (
-            <button type="button" class="quiet" aria-expanded={curl} onClick={() => show(!curl)}>
+            <button type="button" class="quiet" aria-expanded={curl} onClick={() => setCurl(!curl)}>
               curl
             </button>
           )}
           <button type="button" onClick={clear}>
             Discard
           </button>
-          <button type="button" class="primary" disabled={busy || !batch || wrong || !verdict.checked} onClick={apply}>
+          <button type="button" class="primary" disabled={busy || !batch || wrong || !check.checked} onClick={apply}>
             Apply
           </button>
         </div>

@@ -1,13 +1,13 @@
-// A row of the records' table: as it is, marked to be deleted, or with fields to change it.
+// A row of the record table: plain, marked for deletion, or being edited.
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { LongText } from './long-text.tsx'
-import type { DnsRecord, Draft, Verdict } from './zone-changes.ts'
+import type { Check, DnsRecord, Draft } from './zone-changes.ts'
 import { examples, recordTypes } from './zone-types.ts'
 
 type RecordRowProps = {
   record: DnsRecord
   deleted: boolean
-  /** Null: the person may not. */
+  /** Null without permission. */
   edit: (() => void) | null
   remove(): void
   undo(): void
@@ -52,17 +52,17 @@ type EditRowProps = {
   id: string
   domain: string
   draft: Draft
-  verdict: Verdict
+  check: Check
   put(draft: Draft): void
   undo(): void
   isNew?: boolean
 }
 
-export function EditRow({ id, domain, draft, verdict, put, undo, isNew = false }: EditRowProps) {
+export function EditRow({ id, domain, draft, check, put, undo, isNew = false }: EditRowProps) {
   const first = useRef<HTMLInputElement>(null)
   useEffect(() => first.current?.focus(), [])
-  const wrong = (field: string) => verdict.fields.get(`${id} ${field}`)
-  const stored = verdict.stored.get(id)
+  const wrong = (field: string) => check.fields.get(`${id} ${field}`)
+  const stored = check.stored.get(id)
   return (
     <tr class="edited">
       <td>
@@ -109,7 +109,7 @@ export function EditRow({ id, domain, draft, verdict, put, undo, isNew = false }
           label="Note"
           value={draft.comment}
           wrong={wrong('comment')}
-          placeholder="A note of yours, never in the DNS"
+          placeholder="A private note, not in the DNS"
           set={(comment) => put({ ...draft, comment })}
         />
       </td>
@@ -127,7 +127,7 @@ export function EditRow({ id, domain, draft, verdict, put, undo, isNew = false }
         <button
           type="button"
           class="quiet"
-          aria-label={isNew ? 'Undo the new record' : `Undo the change of ${draft.name} ${draft.type}`}
+          aria-label={isNew ? 'Undo the new record' : `Undo the change to ${draft.name} ${draft.type}`}
           onClick={undo}
         >
           Undo

@@ -1,4 +1,4 @@
-// The types of records, and how a value of each looks.
+// The record types, with an example value of each.
 import type { Draft } from './zone-changes.ts'
 
 export const examples: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-// A zone: its records, what its nameservers serve, and the zone file in and out.
+// A zone: its records, the state of its nameservers, and zone file import and export.
 import {
   Act,
   call,
@@ -46,14 +46,14 @@ export default function ZoneScreen({ params }: { params: Params }) {
 }
 
 const errors: Record<string, string> = {
-  timeout: 'did not answer in time',
-  refused: 'refused to answer',
-  unreachable: 'cannot be reached',
-  not_served: 'does not serve the zone',
-  invalid_answer: 'gave an answer that cannot be read',
+  timeout: 'timed out',
+  refused: 'refused the query',
+  unreachable: 'unreachable',
+  not_served: "doesn't serve the zone",
+  invalid_answer: 'sent a malformed answer',
 }
 
-/** Expected and seen, asked of each nameserver when this is shown and after each change. */
+/** The serial of each nameserver, queried when this is shown and after each change. */
 function Nameservers({ domain }: { domain: string }) {
   const status = useQuery(call('get', '/dns/{domain}/zone/status', { params: { path: { domain } } }), {
     on: ['dns.*', 'domain.*'],
@@ -62,10 +62,10 @@ function Nameservers({ domain }: { domain: string }) {
   return (
     <Panel
       title="Nameservers"
-      note={status.data && `serial ${status.data.serial} is expected`}
+      note={status.data && `expected serial: ${status.data.serial}`}
       actions={
         <button type="button" class="quiet" disabled={status.loading} onClick={status.refetch}>
-          Ask again
+          Refresh
         </button>
       }
       call={status.call}
@@ -78,7 +78,7 @@ function Nameservers({ domain }: { domain: string }) {
             keyOf={({ name, address }) => `${name} ${address}`}
             columns={[
               { name: 'Nameserver', cell: (it) => <code>{it.name}</code> },
-              { name: 'Asked at', wide: true, cell: (it) => <code>{it.address}</code> },
+              { name: 'IP address', wide: true, cell: (it) => <code>{it.address}</code> },
               { name: 'Serial', num: true, cell: (it) => it.serial ?? '–' },
               {
                 name: 'State',

@@ -1,4 +1,4 @@
-// The zones of the account: every domain has one, except wildcards, which live in that of their host.
+// The zones of the account. Every domain has one, except wildcards, which are in the zone of their host.
 import { call, DomainState, ListPage, type Schemas, Time, useList, useParam } from '../kit/index.ts'
 import { domainPath, zonePath } from './domain-data.ts'
 import { Filters, FindBox } from './parts/filters.tsx'
@@ -49,7 +49,7 @@ export default function Zones() {
         title: 'No zones yet',
         text: (
           <>
-            A zone comes with a domain. <a href="/domains">Add a domain</a>, then its records are here.
+            Every domain has a zone. <a href="/domains">Add a domain</a> to edit its records.
           </>
         ),
       }}

@@ -1,4 +1,4 @@
-// The account that is looked at: its limits and what it uses, for the navigation and the overview.
+// The current account with its limits and usage, for the navigation and the overview.
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { call, type Schemas } from '../kit/api.ts'

@@ -1,4 +1,4 @@
-// The page around a screen: navigation, who and whether live, and the places for messages.
+// The frame of the page: navigation, the current screen, and messages.
 import { useEffect, useState } from 'preact/hooks'
 import { ProblemView, Toasts } from '../kit/feedback.tsx'
 import { offlineSince, startLive } from '../kit/live.ts'
@@ -6,7 +6,7 @@ import { findRoute, Outlet, place } from '../kit/router.tsx'
 import { access, openSession } from '../kit/session.ts'
 import { State } from '../kit/state.tsx'
 import { Time } from '../kit/time.tsx'
-import { SearchPlace, startSearchKey } from './find.tsx'
+import { SearchDialog, startSearchKey } from './find.tsx'
 import { Invitations } from './invitations.tsx'
 import { Navigation } from './navigation.tsx'
 
@@ -29,14 +29,14 @@ export function App() {
 let started = false
 
 function Inside() {
-  const [failure, fail] = useState<unknown>(null)
+  const [failure, setFailure] = useState<unknown>(null)
   useEffect(() => {
     openSession().then(() => {
       if (started) return
       started = true
       void startLive()
       startSearchKey()
-    }, fail)
+    }, setFailure)
   }, [])
   return (
     <div class="page">
@@ -47,8 +47,8 @@ function Inside() {
       <main id="main" tabIndex={-1}>
         {offlineSince.value !== null && (
           <p class="offline">
-            <State is="bad">Offline</State> since <Time at={offlineSince.value} form="clock" />. What you see is from
-            then; the page catches up by itself.
+            <State is="bad">Offline</State> since <Time at={offlineSince.value} form="clock" />. This page shows data
+            from then and will catch up automatically.
           </p>
         )}
         <Invitations />
@@ -60,7 +60,7 @@ function Inside() {
           <div aria-busy="true" />
         )}
       </main>
-      {access.value && <SearchPlace />}
+      {access.value && <SearchDialog />}
     </div>
   )
 }

@@ -1,4 +1,4 @@
-// The way to the search: a button on the overview, and Ctrl K anywhere.
+// Opens the search: by a button in the navigation, or Ctrl K anywhere.
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { toastError } from '../kit/feedback.tsx'
@@ -19,7 +19,7 @@ export function startSearchKey(): void {
   })
 }
 
-export function SearchPlace() {
+export function SearchDialog() {
   const Search = shown.value
   if (!Search) return null
   return (

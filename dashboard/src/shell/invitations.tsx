@@ -1,4 +1,4 @@
-// Invitations to the person: each is accepted or declined by itself.
+// Your invitations, to accept or decline.
 import { Act } from '../kit/act.tsx'
 import { callAuth } from '../kit/api.ts'
 import { me, readMe, switchAccount } from '../kit/session.ts'
@@ -9,7 +9,7 @@ export function Invitations() {
       {me.value?.invitations.map(({ id, account, role }) => (
         <div key={id} class="notice row wrap">
           <span>
-            You are invited to <b>{account.name}</b> as {role}.
+            You're invited to <b>{account.name}</b> as {role}.
           </span>
           <div class="right row">
             <Act call={callAuth('DELETE', `/me/invitations/${id}`)} text="Decline" kind="quiet" done={readMe} />

@@ -1,4 +1,4 @@
-// The places one goes to, and at the foot whether the page is live and who is signed in.
+// The navigation, with the live state and the signed-in person at the bottom.
 import { useEffect } from 'preact/hooks'
 import { toastError } from '../kit/feedback.tsx'
 import { live, offlineSince } from '../kit/live.ts'
@@ -8,18 +8,18 @@ import { State, type Tone } from '../kit/state.tsx'
 import { Time } from '../kit/time.tsx'
 import { account, useAccount } from './account.ts'
 import { FindButton } from './find.tsx'
-import { places } from './places.ts'
+import { links } from './links.ts'
 
 export function Navigation() {
   const { path } = place.value
-  const shown = places.filter(({ scope }) => scope === null || may(scope))
+  const shown = links.filter(({ scope }) => scope === null || may(scope))
   useEffect(() => {
-    // On a telephone the places are a line that is moved sideways.
+    // On a phone the links are a row that scrolls sideways.
     document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [path, access.value === null])
   return (
     <nav class="side" aria-label="Main">
-      {access.value && <Counted />}
+      {access.value && <AccountLoader />}
       <a class="brand" href="/">
         <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true">
           <path d="M4 3v14M4 10h7a3.5 3.5 0 0 1 0 7H4M4 3h6a3.5 3.5 0 0 1 0 7" />
@@ -59,7 +59,7 @@ export function Navigation() {
   )
 }
 
-function Counted() {
+function AccountLoader() {
   useAccount()
   return null
 }
@@ -84,7 +84,7 @@ function AccountSwitcher() {
   )
 }
 
-const words: Record<typeof live.value, [Tone, string]> = {
+const states: Record<typeof live.value, [Tone, string]> = {
   connecting: ['busy', 'Connecting'],
   live: ['ready', 'Live'],
   offline: ['bad', 'Offline'],
@@ -92,7 +92,7 @@ const words: Record<typeof live.value, [Tone, string]> = {
 }
 
 function LiveState() {
-  const [tone, word] = words[live.value]
+  const [tone, word] = states[live.value]
   return (
     <div role="status">
       <State is={tone}>{word}</State>

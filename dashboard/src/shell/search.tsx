@@ -1,17 +1,17 @@
-// Find anything: places of the console and what `GET /search` finds, by keyboard.
+// The search dialog: links of the console and results of `GET /search`, by keyboard.
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { call, type Schemas } from '../kit/api.ts'
-import { described } from '../kit/feedback.tsx'
+import { describeError } from '../kit/feedback.tsx'
 import { Curl } from '../kit/panel.tsx'
 import { go } from '../kit/router.tsx'
 import { may } from '../kit/session.ts'
 import { DeploymentState, DomainState } from '../kit/state.tsx'
-import { places } from './places.ts'
+import { links } from './links.ts'
 
 type Hit = { href: string; kind: string; text: string; note?: preact.ComponentChildren }
 
 const typingMs = 120
-const shortest = 2
+const minLength = 2
 
 const searchOf = (q: string) => call('get', '/search', { params: { query: { q } } })
 
@@ -48,40 +48,40 @@ function hitsOf(found: Schemas['SearchResults']): Hit[] {
 export default function Search({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const list = useRef<HTMLDivElement>(null)
-  const [text, type] = useState('')
-  const [found, find] = useState<Hit[]>([])
-  const [message, say] = useState('')
-  const [at, move] = useState(0)
+  const [text, setText] = useState('')
+  const [found, setFound] = useState<Hit[]>([])
+  const [message, setMessage] = useState('')
+  const [selected, setSelected] = useState(0)
   const id = useId()
   const words = text.trim()
-  const near = places
+  const linkHits = links
     .filter(
       ({ scope, text: name }) => (scope === null || may(scope)) && name.toLowerCase().includes(words.toLowerCase()),
     )
     .map(({ href, text: name }): Hit => ({ href, kind: 'Go to', text: name }))
-  const hits = [...(words.length < shortest ? [] : found), ...near]
-  const active = Math.min(at, hits.length - 1)
+  const hits = [...(words.length < minLength ? [] : found), ...linkHits]
+  const active = Math.min(selected, hits.length - 1)
 
   useEffect(() => dialog.current!.showModal(), [])
   useEffect(() => {
-    move(0)
-    if (words.length < shortest) return find([])
-    const gone = new AbortController()
+    setSelected(0)
+    if (words.length < minLength) return setFound([])
+    const controller = new AbortController()
     const timer = setTimeout(() => {
       searchOf(words)
-        .send(gone.signal)
+        .send(controller.signal)
         .then(
           (answer) => {
             const all = hitsOf(answer)
-            find(all)
-            say(all.length === 0 ? 'Nothing was found.' : `${all.length} found.`)
+            setFound(all)
+            setMessage(all.length === 0 ? 'Nothing found.' : `${all.length} found.`)
           },
-          (error) => gone.signal.aborted || say(described(error).title),
+          (error) => controller.signal.aborted || setMessage(describeError(error).title),
         )
     }, typingMs)
     return () => {
       clearTimeout(timer)
-      gone.abort()
+      controller.abort()
     }
   }, [words])
   useEffect(() => {
@@ -92,7 +92,7 @@ export default function Search({ close }: { close: () => void }) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (step && hits.length > 0) {
       event.preventDefault()
-      move((active + step + hits.length) % hits.length)
+      setSelected((active + step + hits.length) % hits.length)
     } else if (event.key === 'Enter' && hits[active]) {
       event.preventDefault()
       open(hits[active])
@@ -112,15 +112,15 @@ export default function Search({ close }: { close: () => void }) {
         aria-controls={`${id}-hits`}
         aria-autocomplete="list"
         aria-activedescendant={hits.length > 0 ? `${id}-${active}` : undefined}
-        placeholder="A project, domain, commit, ticket or place"
+        placeholder="A project, domain, commit, ticket or page"
         autocomplete="off"
         spellcheck={false}
         maxLength={200}
         value={text}
-        onInput={(event) => type(event.currentTarget.value)}
+        onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={press}
       />
-      <div ref={list} class="hits" id={`${id}-hits`} role="listbox" aria-label="What was found">
+      <div ref={list} class="hits" id={`${id}-hits`} role="listbox" aria-label="Results">
         {hits.map((hit, index) => (
           <a
             key={hit.href}
@@ -129,7 +129,7 @@ export default function Search({ close }: { close: () => void }) {
             tabIndex={-1}
             role="option"
             aria-selected={index === active}
-            onPointerMove={() => move(index)}
+            onPointerMove={() => setSelected(index)}
             onClick={close}
           >
             <span class="soft">{hit.kind}</span>
@@ -139,9 +139,9 @@ export default function Search({ close }: { close: () => void }) {
         ))}
       </div>
       <p class="soft" role="status">
-        {words.length >= shortest ? message : 'Type two letters or more.'}
+        {words.length >= minLength ? message : 'Type at least two characters.'}
       </p>
-      {words.length >= shortest && <Curl text={searchOf(words).curl!} />}
+      {words.length >= minLength && <Curl text={searchOf(words).curl!} />}
     </dialog>
   )
 }

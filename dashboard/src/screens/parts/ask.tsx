@@ -1,4 +1,4 @@
-// A question before something that can be undone: what it does, its curl, and a button that says it.
+// A dialog that confirms a reversible action.
 import type { ComponentChildren } from 'preact'
 import { type Call, Dialog, type DialogState, Form } from '../../kit/index.ts'
 
@@ -6,7 +6,7 @@ type AskProps<T> = {
   of: DialogState
   title: string
   call: Call<T>
-  /** What the button says. */
+  /** The label of the button. */
   action: string
   done?(answer: T): void
   children: ComponentChildren

@@ -1,4 +1,4 @@
-// The types of events in their groups, for filters and webhooks. The check below fails when the API has one more.
+// The event types in groups, for filters and webhooks. The check below doesn't compile if the API has another type.
 import type { Event } from '../../kit/index.ts'
 
 const groups = {
@@ -50,7 +50,7 @@ const groups = {
 } as const
 
 type Listed = { [G in keyof typeof groups]: `${G}.${(typeof groups)[G][number]}` }[keyof typeof groups]
-const _everyType: Exclude<Event['type'], Listed> extends never ? true : Exclude<Event['type'], Listed> = true
+const _complete: Exclude<Event['type'], Listed> extends never ? true : Exclude<Event['type'], Listed> = true
 
 const titles: Record<keyof typeof groups, string> = {
   deployment: 'Deployments',

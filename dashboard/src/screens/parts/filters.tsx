@@ -1,4 +1,4 @@
-// Filters of a list. They live in the address, so that a filtered list can be shared and reloaded.
+// Filters of a list. They live in the URL, so that a filtered list can be shared and reloaded.
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { useParam } from '../../kit/index.ts'
@@ -11,7 +11,7 @@ export function Filters({ children }: { children: ComponentChildren }) {
   )
 }
 
-/** Text by value; the empty value is no filter. What has options itself is a group of them. */
+/** Text by value. The empty value means no filter; an object is a group of options. */
 export type Options = { [value: string]: string | Record<string, string> }
 
 type FilterProps = { name: string; label: string }
@@ -43,7 +43,7 @@ const option = ([value, text]: [string, string]) => (
 
 const typingMs = 250
 
-/** Text, taken when one pauses. */
+/** A text filter, applied when typing pauses. */
 export function FindBox({ name, label, hint }: FilterProps & { hint?: string }) {
   const [value, set] = useParam(name)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
@@ -51,7 +51,7 @@ export function FindBox({ name, label, hint }: FilterProps & { hint?: string }) 
   useEffect(() => {
     if (input.current && document.activeElement !== input.current) input.current.value = value
   }, [value])
-  const take = (text: string) => {
+  const applySoon = (text: string) => {
     clearTimeout(timer.current)
     timer.current = setTimeout(() => set(text.trim()), typingMs)
   }
@@ -64,12 +64,12 @@ export function FindBox({ name, label, hint }: FilterProps & { hint?: string }) 
       title={hint}
       maxLength={300}
       defaultValue={value}
-      onInput={(event) => take(event.currentTarget.value)}
+      onInput={(event) => applySoon(event.currentTarget.value)}
     />
   )
 }
 
-/** Local time in the field, UTC in the address. */
+/** Local time in the field, UTC in the URL. */
 export function FilterTime({ name, label }: FilterProps) {
   const [value, set] = useParam(name)
   const at = Date.parse(value)
@@ -92,8 +92,8 @@ export function FilterTime({ name, label }: FilterProps) {
   )
 }
 
-/** The parameters of the address as a query of the API; what is empty is left out. */
+/** The URL's parameters as a query of the API, without empty ones. */
 export function useFilters<N extends string>(...names: N[]): Partial<Record<N, string>> {
-  const found = names.map((name) => [name, useParam(name)[0]] as const)
-  return Object.fromEntries(found.filter(([, value]) => value !== '')) as Partial<Record<N, string>>
+  const entries = names.map((name) => [name, useParam(name)[0]] as const)
+  return Object.fromEntries(entries.filter(([, value]) => value !== '')) as Partial<Record<N, string>>
 }

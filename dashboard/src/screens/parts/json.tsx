@@ -1,18 +1,18 @@
-// Data as readable JSON: one field a line, names apart from values, ids as links to their screens.
+// Readable JSON, and links from IDs to their screens.
 import type { ComponentChildren } from 'preact'
 import { Copy } from '../../kit/index.ts'
 
-const places: Record<string, string> = {
+const screens: Record<string, string> = {
   dpl: 'deployments',
   tok: 'tokens',
   tkt: 'tickets',
   whk: 'webhooks',
 }
 
-/** The screen of what an id, or the name of a domain, stands for. */
-export function placeOf(subject: string, type: string): string | null {
-  const place = places[subject.slice(0, 3)]
-  if (place && subject[3] === '_') return `/${place}/${subject}`
+/** The screen of an ID or of a domain. */
+export function screenOf(subject: string, type: string): string | null {
+  const screen = screens[subject.slice(0, 3)]
+  if (screen && subject[3] === '_') return `/${screen}/${subject}`
   const [noun] = type.split('.')
   if ((noun === 'domain' || noun === 'dns') && !subject.includes('_')) {
     return `/${noun === 'dns' ? 'dns' : 'domains'}/${encodeURIComponent(subject)}`
@@ -31,7 +31,7 @@ export function Json({ of, what }: { of: unknown; what: string }) {
   )
 }
 
-/** The names of fields are soft, so that the values stand out. */
+/** Dims field names, so that the values stand out. */
 function line(text: string, index: number): ComponentChildren[] {
   const [, name, value] = /^(\s*"(?:[^"\\]|\\.)*": )(.*)$/s.exec(text) ?? []
   const begin = index === 0 ? '' : '\n'

@@ -1,4 +1,4 @@
-// Accounts of the installation: open one, suspend and resume it, and set its limits.
+// The operator's accounts: create, suspend and resume one, and set its limits.
 import { useState } from 'preact/hooks'
 import {
   Act,
@@ -24,7 +24,7 @@ import {
   type Values,
 } from '../../kit/index.ts'
 import { formatOf, Quotas, quotaTitles } from './quotas.tsx'
-import { ReadAgain } from './read-again.tsx'
+import { Refresh } from './refresh.tsx'
 import { SecretOnce } from './secret.tsx'
 
 type Account = Schemas['OperatorAccount']
@@ -33,17 +33,17 @@ const AccountState = ({ of }: { of: Account }) => (
   <State is={of.suspended ? 'bad' : 'ready'}>{of.suspended ? 'Suspended' : 'Active'}</State>
 )
 
-export function AllAccounts() {
+export function Accounts() {
   const list = useList(call('get', '/operator/accounts', { params: { query: { limit: 50 } } }))
-  const making = useDialog()
+  const creating = useDialog()
   return (
     <Panel
       title="Accounts"
       call={list.call}
       actions={
         <>
-          <ReadAgain of={list} />
-          <button type="button" onClick={making.open}>
+          <Refresh of={list} />
+          <button type="button" onClick={creating.open}>
             New account
           </button>
         </>
@@ -63,30 +63,30 @@ export function AllAccounts() {
             ),
           },
           { name: 'State', cell: (it) => <AccountState of={it} /> },
-          { name: 'Id', wide: true, cell: ({ id }) => <code class="soft">{id}</code> },
-          { name: 'Since', wide: true, cell: ({ createdAt }) => <Time at={createdAt} form="date" /> },
+          { name: 'ID', wide: true, cell: ({ id }) => <code class="soft">{id}</code> },
+          { name: 'Created', wide: true, cell: ({ createdAt }) => <Time at={createdAt} form="date" /> },
         ]}
-        empty={<Empty title="No account" />}
+        empty={<Empty title="No accounts" />}
       />
-      <Dialog of={making} title="New account">
-        <NewAccount close={making.close} done={list.refetch} />
+      <Dialog of={creating} title="New account">
+        <NewAccount close={creating.close} done={list.refetch} />
       </Dialog>
     </Panel>
   )
 }
 
 function NewAccount({ close, done }: { close(): void; done(): void }) {
-  const [made, keep] = useState<Schemas['NewAccount'] | null>(null)
-  if (made) {
+  const [created, setCreated] = useState<Schemas['NewAccount'] | null>(null)
+  if (created) {
     return (
       <SecretOnce
-        secret={made.secret}
+        secret={created.secret}
         what="test key"
         of={{ close }}
-        curl={`curl ${location.origin}/api/account -H "Authorization: Bearer ${made.secret}"`}
+        curl={`curl ${location.origin}/api/account -H "Authorization: Bearer ${created.secret}"`}
       >
         <p>
-          <State is="ready">{made.name}</State> is there. Its test key may do everything in it.
+          <State is="ready">{created.name}</State> was created. Its test key has full access to it.
         </p>
       </SecretOnce>
     )
@@ -94,10 +94,10 @@ function NewAccount({ close, done }: { close(): void; done(): void }) {
   return (
     <Form
       call={({ name = '' }) => call('post', '/operator/accounts', { body: { name } })}
-      submit="Make the account"
+      submit="Create the account"
       cancel={close}
       done={(account) => {
-        keep(account)
+        setCreated(account)
         done()
       }}
     >
@@ -106,7 +106,7 @@ function NewAccount({ close, done }: { close(): void; done(): void }) {
   )
 }
 
-export function OneAccount({ id }: { id: string }) {
+export function AccountDetails({ id }: { id: string }) {
   const params = { path: { id } }
   const account = useQuery(call('get', '/operator/accounts/{id}', { params }))
   const limits = useQuery(call('get', '/operator/accounts/{id}/limits', { params }))
@@ -129,13 +129,13 @@ export function OneAccount({ id }: { id: string }) {
           </button>
         )}
       </Top>
-      <Panel title="Account" call={account.call} actions={<ReadAgain of={account} />} pad>
+      <Panel title="Account" call={account.call} actions={<Refresh of={account} />} pad>
         <Loaded of={account}>
           {(it) => (
             <Facts
               rows={[
-                ['Id', <code key="id">{it.id}</code>],
-                ['Since', <Time key="since" at={it.createdAt} form="full" />],
+                ['ID', <code key="id">{it.id}</code>],
+                ['Created', <Time key="since" at={it.createdAt} form="full" />],
                 ...(it.suspendedAt
                   ? ([
                       ['Suspended', <Time key="at" at={it.suspendedAt} form="full" />],
@@ -150,7 +150,7 @@ export function OneAccount({ id }: { id: string }) {
       </Panel>
       <Panel
         title="Limits"
-        note={limits.data && Object.keys(limits.data.changed).length === 0 ? 'those of the platform' : undefined}
+        note={limits.data && Object.keys(limits.data.changed).length === 0 ? 'platform defaults' : undefined}
         call={limits.call}
         actions={
           <button type="button" onClick={changing.open}>
@@ -165,7 +165,7 @@ export function OneAccount({ id }: { id: string }) {
               <Quotas limits={it.limits} usage={it.usage} />
               {Object.keys(it.changed).length > 0 && (
                 <p class="soft below">
-                  Set for this account alone:{' '}
+                  Set for this account:{' '}
                   {Object.entries(it.changed)
                     .map(([name, value]) => `${quotaTitles[name] ?? name} ${formatOf(name)(value as number)}`)
                     .join(', ')}
@@ -188,19 +188,19 @@ export function OneAccount({ id }: { id: string }) {
           }}
         >
           <p>
-            Tokens and pushes are refused, builds canceled, servers stopped, and sites answer 403. Resuming restores all
-            but the builds.
+            Tokens and pushes are refused, builds are canceled, servers stop, and sites respond with 403. Resuming
+            restores everything but the builds.
           </p>
           <Select
             name="dns"
-            label="DNS meanwhile"
+            label="DNS"
             value="serve"
             options={[
-              { value: 'serve', text: 'answer: mail and other hosts go on' },
-              { value: 'refuse', text: 'refuse its zones' },
+              { value: 'serve', text: 'Keep answering: email and other hosts work' },
+              { value: 'refuse', text: 'Refuse queries for its zones' },
             ]}
           />
-          <Field name="reason" label="Reason, for the owner to read" lines={3} />
+          <Field name="reason" label="Reason, shown to the owner" lines={3} />
         </Form>
       </Dialog>
       <Dialog of={changing} title="Limits of this account">
@@ -224,7 +224,7 @@ type LimitsProps = { id: string; of: Schemas['AccountLimits']; close(): void; do
 
 function ChangeLimits({ id, of, close, done }: LimitsProps) {
   const now = of.changed as Record<string, number>
-  /** Only what differs; an empty field returns to the platform's limit. */
+  /** Only changed limits; an empty field returns to the platform's default. */
   const bodyFrom = (values: Values) =>
     Object.fromEntries(
       Object.keys(of.limits)
@@ -236,11 +236,11 @@ function ChangeLimits({ id, of, close, done }: LimitsProps) {
       call={(values) =>
         call('patch', '/operator/accounts/{id}/limits', { params: { path: { id } }, body: bodyFrom(values) })
       }
-      submit="Set the limits"
+      submit="Save the limits"
       cancel={close}
       done={done}
     >
-      <p class="soft">An empty field is the platform’s own limit. Nothing is deleted by a lower one.</p>
+      <p class="soft">Leave a field empty for the platform's default. Lowering a limit deletes nothing.</p>
       <div class="two">
         {Object.entries(of.limits).map(([name, limit]) => (
           <Field

@@ -1,4 +1,4 @@
-// Work in the background that was given up: run it again, or discard it.
+// Failed jobs: retry or discard them.
 import {
   type Call,
   ConfirmButton,
@@ -14,16 +14,16 @@ import {
   useList,
 } from '../../kit/index.ts'
 import { Ask } from './ask.tsx'
-import { ReadAgain } from './read-again.tsx'
+import { Refresh } from './refresh.tsx'
 
 type Job = Schemas['Job']
 
 export function Jobs() {
   const list = useList(call('get', '/operator/jobs', { params: { query: { limit: 50 } } }))
   return (
-    <Panel title="Jobs that were given up" call={list.call} actions={<ReadAgain of={list} />}>
+    <Panel title="Failed jobs" call={list.call} actions={<Refresh of={list} />}>
       <ListTable
-        label="Jobs that were given up"
+        label="Failed jobs"
         of={list}
         keyOf={(it: Job) => it.id}
         columns={[
@@ -40,12 +40,12 @@ export function Jobs() {
           },
           { name: 'Last error', cell: ({ lastError }) => <span class="clip">{lastError ?? '–'}</span> },
           { name: 'Attempts', num: true, wide: true, cell: ({ attempts }) => num(attempts) },
-          { name: 'Given up', wide: true, cell: ({ failedAt }) => failedAt && <Time at={failedAt} /> },
+          { name: 'Failed', wide: true, cell: ({ failedAt }) => failedAt && <Time at={failedAt} /> },
           { name: 'Actions', actions: true, cell: (it) => <Actions of={it} done={list.refetch} /> },
         ]}
         empty={
-          <Empty title="No job was given up">
-            <p>Jobs that failed for hours or days wait here.</p>
+          <Empty title="No failed jobs">
+            <p>Jobs that keep failing for hours or days end up here.</p>
           </Empty>
         }
       />
@@ -54,7 +54,7 @@ export function Jobs() {
 }
 
 function Actions({ of: { id, kind }, done }: { of: Job; done(): void }) {
-  const asking = useDialog()
+  const retrying = useDialog()
   const params = { path: { id } }
   const finish = (text: string) => () => {
     toast(text)
@@ -62,17 +62,17 @@ function Actions({ of: { id, kind }, done }: { of: Job; done(): void }) {
   }
   return (
     <>
-      <button type="button" class="quiet" aria-label={`Run again: job ${id}`} onClick={asking.open}>
-        Run again
+      <button type="button" class="quiet" aria-label={`Retry job ${id}`} onClick={retrying.open}>
+        Retry
       </button>
       <Ask
-        of={asking}
-        title={`Run job ${id} again?`}
-        action="Run again"
+        of={retrying}
+        title={`Retry job ${id}?`}
+        action="Retry"
         call={call('post', '/operator/jobs/{id}/retry', { params })}
-        done={finish('It is queued again.')}
+        done={finish('Queued again.')}
       >
-        <p>It is queued as new. If the same work waits already, that runs at once.</p>
+        <p>Queues it as a new job. If the same job is already queued, that one runs at once.</p>
       </Ask>
       <ConfirmButton
         text="Discard"
@@ -80,10 +80,10 @@ function Actions({ of: { id, kind }, done }: { of: Job; done(): void }) {
         title={`Discard job ${id}?`}
         action="Discard the job"
         call={call('delete', '/operator/jobs/{id}', { params }) as Call<unknown>}
-        done={finish('It is discarded.')}
+        done={finish('Discarded.')}
       >
         <p>
-          What it was to do (<b>{kind}</b>) is not done, and it cannot be had again.
+          Deletes the job (<b>{kind}</b>) without running it. You can't undo this.
         </p>
       </ConfirmButton>
     </>

@@ -1,4 +1,4 @@
-// The processes of the installation: their load, and draining one.
+// The nodes of the installation: their state and load, and draining one.
 import {
   bytes,
   call,
@@ -15,7 +15,7 @@ import {
   useList,
 } from '../../kit/index.ts'
 import { Ask } from './ask.tsx'
-import { ReadAgain } from './read-again.tsx'
+import { Refresh } from './refresh.tsx'
 
 type Node = Schemas['Node']
 
@@ -28,7 +28,7 @@ const states: Record<Node['state'], [Tone, string]> = {
 export function Nodes() {
   const list = useList(call('get', '/operator/nodes', { params: { query: { limit: 100 } } }))
   return (
-    <Panel title="Processes" call={list.call} actions={<ReadAgain of={list} />}>
+    <Panel title="Nodes" call={list.call} actions={<Refresh of={list} />}>
       <ListTable
         label="Nodes"
         of={list}
@@ -61,7 +61,7 @@ export function Nodes() {
             wide: true,
             cell: ({ load }) => (
               <span class="figure">
-                {num(load.cpu)} cpu, {bytes(load.memoryBytes)}
+                {num(load.cpu)} CPU, {bytes(load.memoryBytes)}
                 <div class="soft">
                   {Object.entries(load.work)
                     .map(([what, count]) => `${num(count)} ${what}`)
@@ -78,35 +78,35 @@ export function Nodes() {
             cell: (it) => it.state !== 'LOST' && <Drain of={it} done={list.refetch} />,
           },
         ]}
-        empty={<Empty title="No node" />}
+        empty={<Empty title="No nodes" />}
       />
     </Panel>
   )
 }
 
 function Drain({ of: { id, name, state }, done }: { of: Node; done(): void }) {
-  const asking = useDialog()
+  const confirming = useDialog()
   const draining = state !== 'DRAINING'
-  const verb = draining ? 'Drain' : 'Take work again'
+  const verb = draining ? 'Drain' : 'Resume'
   return (
     <>
-      <button type="button" class="quiet" aria-label={`${verb}: ${name} ${id}`} onClick={asking.open}>
+      <button type="button" class="quiet" aria-label={`${verb}: ${name} ${id}`} onClick={confirming.open}>
         {verb}
       </button>
       <Ask
-        of={asking}
-        title={draining ? `Drain ${name}?` : `Let ${name} take work again?`}
+        of={confirming}
+        title={draining ? `Drain ${name}?` : `Resume ${name}?`}
         action={verb}
         call={call('patch', '/operator/nodes/{id}', { params: { path: { id } }, body: { draining } })}
         done={() => {
-          toast(draining ? 'It drains now.' : 'It takes work again.')
+          toast(draining ? 'Draining.' : 'Resumed.')
           done()
         }}
       >
         {draining ? (
           <p>It keeps serving but takes no new jobs, webhooks or servers. A restart ends the drain.</p>
         ) : (
-          <p>It is ready again and takes jobs, webhooks and servers like the others.</p>
+          <p>It takes new jobs, webhooks and servers again.</p>
         )}
       </Ask>
     </>

@@ -1,4 +1,4 @@
-// Hosts and projects that were taken from the web.
+// Takedowns of hosts and projects.
 import {
   type Call,
   ConfirmButton,
@@ -17,31 +17,31 @@ import {
   useList,
 } from '../../kit/index.ts'
 import { Filter, Filters, useFilters } from './filters.tsx'
-import { ReadAgain } from './read-again.tsx'
+import { Refresh } from './refresh.tsx'
 
 type Takedown = Schemas['OperatorTakedown']
 
-const options = { '': 'Standing or ended', false: 'Standing', true: 'Ended' }
+const options = { '': 'Active or ended', false: 'Active', true: 'Ended' }
 
 export function Takedowns() {
   const filters = useFilters('ended')
   const query = { limit: 50, ...filters } as object
   const list = useList(call('get', '/operator/takedowns', { params: { query } }), { on: ['takedown.*'] })
-  const making = useDialog()
+  const creating = useDialog()
   const close = () => {
-    making.close()
+    creating.close()
     list.refetch()
   }
   return (
     <>
       <Panel
-        title="Taken down"
+        title="Takedowns"
         call={list.call}
         actions={
           <>
-            <ReadAgain of={list} />
-            <button type="button" onClick={making.open}>
-              Take something down
+            <Refresh of={list} />
+            <button type="button" onClick={creating.open}>
+              New takedown
             </button>
           </>
         }
@@ -74,20 +74,20 @@ export function Takedowns() {
                     Ended <Time at={endedAt} />
                   </State>
                 ) : (
-                  <State is="bad">Down</State>
+                  <State is="bad">Active</State>
                 ),
             },
-            { name: 'Since', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
+            { name: 'Created', wide: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
             { name: 'Actions', actions: true, cell: (it) => !it.endedAt && <End of={it} done={list.refetch} /> },
           ]}
           empty={
-            <Empty title="Nothing is taken down">
-              <p>A host or a project is answered with 403, and the owner is told why.</p>
+            <Empty title="No takedowns">
+              <p>Hosts and projects taken down respond with 403. We tell the owner why.</p>
             </Empty>
           }
         />
       </Panel>
-      <Dialog of={making} title="Take something down">
+      <Dialog of={creating} title="New takedown">
         <Form
           call={({ what = '', reason = '' }) =>
             call('post', '/operator/takedowns', {
@@ -96,18 +96,18 @@ export function Takedowns() {
           }
           submit="Take it down"
           danger
-          cancel={making.close}
+          cancel={creating.close}
           done={() => {
-            toast('It is taken down.')
+            toast('Taken down.')
             close()
           }}
         >
           <p>
-            Visitors get a 403 page without the owner’s name, and the project’s servers stop. It stays with the name,
-            whoever claims it later.
+            Visitors get a 403 page without the owner's name, and the project's servers stop. A takedown of a host stays
+            even if another account claims it.
           </p>
-          <Field name="what" label="Host, or id of a project" mono placeholder="login-example.com, prj_…" autoFocus />
-          <Field name="reason" label="Reason, for the owner to read" lines={3} />
+          <Field name="what" label="Host or project ID" mono placeholder="login-example.com, prj_…" autoFocus />
+          <Field name="reason" label="Reason, shown to the owner" lines={3} />
         </Form>
       </Dialog>
     </>
@@ -121,12 +121,12 @@ function End({ of, done }: { of: Takedown; done(): void }) {
       text="End"
       label={`End the takedown of ${what}`}
       kind="quiet"
-      title={`Show ${what} again?`}
+      title={`End the takedown of ${what}?`}
       action="End the takedown"
       call={call('delete', '/operator/takedowns/{id}', { params: { path: { id: of.id } } }) as Call<unknown>}
       done={done}
     >
-      <p>It is served again within a second, and its owner is told.</p>
+      <p>We serve it again within a second, and tell its owner.</p>
     </ConfirmButton>
   )
 }

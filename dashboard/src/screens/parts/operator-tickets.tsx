@@ -1,7 +1,7 @@
-// The queue: tickets of all accounts.
+// The ticket queue of support.
 import { call, Empty, ListTable, Panel, useList } from '../../kit/index.ts'
 import { useFilters } from './filters.tsx'
-import { ReadAgain } from './read-again.tsx'
+import { Refresh } from './refresh.tsx'
 import { TicketFilters, ticketColumns, ticketFilters } from './tickets.tsx'
 
 export function TicketQueue() {
@@ -9,7 +9,7 @@ export function TicketQueue() {
   const query = { limit: 50, ...filters } as object
   const list = useList(call('get', '/operator/tickets', { params: { query } }), { on: ['ticket.*'] })
   return (
-    <Panel title="Tickets of all accounts" call={list.call} actions={<ReadAgain of={list} />}>
+    <Panel title="Tickets of all accounts" call={list.call} actions={<Refresh of={list} />}>
       <TicketFilters />
       <ListTable
         label="Tickets of all accounts"
@@ -17,8 +17,8 @@ export function TicketQueue() {
         keyOf={({ id }) => id}
         columns={ticketColumns('support')}
         empty={
-          <Empty title="No ticket">
-            <p>What customers ask appears here, the newest first.</p>
+          <Empty title="No tickets">
+            <p>Tickets from customers appear here, newest first.</p>
           </Empty>
         }
       />

@@ -1,14 +1,14 @@
-// The passkeys of a person: add, rename, remove.
+// Your passkeys: add, rename, remove.
 import {
   type Call,
   callAuth,
+  createPasskey,
   Dialog,
   Empty,
   Field,
   Form,
   hasPasskeys,
   Loaded,
-  makePasskey,
   Panel,
   passkeyProblem,
   Table,
@@ -20,7 +20,7 @@ import {
 import { ProofField, proofFrom } from './proof.tsx'
 
 type Passkey = { id: string; name: string; createdAt: string; lastUsedAt: string | null }
-type Options = Parameters<typeof makePasskey>[0]
+type Options = Parameters<typeof createPasskey>[0]
 
 export function Passkeys() {
   const list = useQuery(callAuth<{ passkeys: Passkey[] }>('GET', '/passkeys'))
@@ -31,7 +31,7 @@ export function Passkeys() {
     </button>
   )
   return (
-    <Panel title="Passkeys" note="a finger, a face or a PIN instead of a password" actions={button}>
+    <Panel title="Passkeys" note="a fingerprint, face or PIN instead of a password" actions={button}>
       <Loaded of={list}>
         {({ passkeys }) => (
           <Table
@@ -40,7 +40,7 @@ export function Passkeys() {
             keyOf={({ id }) => id}
             columns={[
               { name: 'Name', cell: ({ name }) => <b>{name}</b> },
-              { name: 'Made', wide: true, cell: ({ createdAt }) => <Time at={createdAt} form="date" /> },
+              { name: 'Created', wide: true, cell: ({ createdAt }) => <Time at={createdAt} form="date" /> },
               {
                 name: 'Last used',
                 cell: ({ lastUsedAt }) => (lastUsedAt ? <Time at={lastUsedAt} /> : <span class="soft">never</span>),
@@ -48,8 +48,8 @@ export function Passkeys() {
               { name: 'Actions', actions: true, cell: (it) => <Actions of={it} done={list.refetch} /> },
             ]}
             empty={
-              <Empty title="No passkey yet">
-                <p>The safest and quickest way in: nothing to type.</p>
+              <Empty title="No passkeys yet">
+                <p>The safest and fastest way to sign in.</p>
               </Empty>
             }
           />
@@ -58,15 +58,15 @@ export function Passkeys() {
       <Dialog of={adding} title="Add a passkey">
         <Form
           call={(values) => registration(values.name || 'Passkey', proofFrom(values))}
-          submit="Ask this device"
+          submit="Continue"
           cancel={adding.close}
           done={() => {
             adding.close()
-            toast('The passkey is added.')
+            toast('Passkey added.')
             list.refetch()
           }}
         >
-          <Field name="name" label="Name" placeholder="Laptop" hint="So that you know it again." autoFocus />
+          <Field name="name" label="Name" placeholder="Laptop" hint="To recognize it later." autoFocus />
           <ProofField />
         </Form>
       </Dialog>
@@ -74,21 +74,21 @@ export function Passkeys() {
   )
 }
 
-/** Asks the server for a challenge, the device for a passkey, and gives it to the server. */
+/** Gets a challenge from the server, creates a passkey on the device, and registers it with the server. */
 function registration(name: string, proof: object): Call<Passkey> {
-  const made: Call<Passkey> = {
+  const registering: Call<Passkey> = {
     key: name,
     curl: null,
-    from: () => made,
+    from: () => registering,
     async send() {
       const options = await callAuth<Options>('POST', '/passkeys/register/options', proof).send()
-      const response = await makePasskey(options).catch((error) => {
+      const response = await createPasskey(options).catch((error) => {
         throw passkeyProblem(error)
       })
       return callAuth<Passkey>('POST', '/passkeys', { name, response }).send()
     },
   }
-  return made
+  return registering
 }
 
 function Actions({ of, done }: { of: Passkey; done(): void }) {
@@ -126,7 +126,7 @@ function Actions({ of, done }: { of: Passkey; done(): void }) {
             done()
           }}
         >
-          <p>Nobody can sign in with it any more. Remove it on the device too.</p>
+          <p>It can no longer be used to sign in. Remove it on the device too.</p>
           <ProofField />
         </Form>
       </Dialog>

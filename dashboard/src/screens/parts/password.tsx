@@ -1,4 +1,4 @@
-// The password of a person, and the one-time passwords that stand behind it.
+// Your password, and the one-time passwords required with it.
 import { useState } from 'preact/hooks'
 import {
   Copy,
@@ -41,7 +41,7 @@ export function Password() {
           cancel={changing.close}
           done={() => {
             changing.close()
-            toast('The password is set. Your other sessions have ended.')
+            toast('Password saved. Your other sessions are signed out.')
             void readMe()
           }}
         >
@@ -51,7 +51,7 @@ export function Password() {
             label="New password"
             type="password"
             autocomplete="new-password"
-            hint="At least 10 characters. All your other sessions end."
+            hint="At least 10 characters. Signs out your other sessions."
           />
         </Form>
       </Dialog>
@@ -102,8 +102,8 @@ export function OneTimePasswords() {
         {(it) => (
           <p class="soft">
             {it.enabled
-              ? `Whoever signs in by your password also needs a code of your app. ${num(it.recoveryCodes)} recovery codes are left.`
-              : 'An app on your telephone makes a code for each sign-in by password. Passkeys need none.'}
+              ? `Signing in with your password also needs a code from your app. Recovery codes left: ${num(it.recoveryCodes)}.`
+              : 'An app on your phone generates a code for each sign-in with your password. Passkeys need none.'}
           </p>
         )}
       </Loaded>
@@ -121,7 +121,7 @@ export function OneTimePasswords() {
           cancel={removing.close}
           done={closing(removing).close}
         >
-          <p>Your password alone is then enough to sign in.</p>
+          <p>Your password alone will be enough to sign in.</p>
           <ProofField />
         </Form>
       </Dialog>
@@ -132,18 +132,18 @@ export function OneTimePasswords() {
 type Secret = { secret: string; uri: string }
 type Codes = { recoveryCodes: string[] }
 
-/** Proof, then the picture and a first code, then the recovery codes. */
+/** Asks for proof, then shows the QR code and asks for a first code, then shows the recovery codes. */
 function SetUp({ of }: { of: DialogState }) {
-  const [made, keep] = useState<Secret | null>(null)
-  const [codes, show] = useState<string[] | null>(null)
+  const [created, setCreated] = useState<Secret | null>(null)
+  const [codes, setCodes] = useState<string[] | null>(null)
   if (codes) return <RecoveryCodes codes={codes} of={of} />
-  if (!made) {
+  if (!created) {
     return (
       <Form
         call={(values) => callAuth<Secret>('POST', '/totp/setup', proofFrom(values))}
-        submit="Go on"
+        submit="Continue"
         cancel={of.close}
-        done={keep}
+        done={setCreated}
       >
         <p>You need an app such as Aegis or Google Authenticator.</p>
         <ProofField />
@@ -155,27 +155,27 @@ function SetUp({ of }: { of: DialogState }) {
       call={({ code = '' }) => callAuth<Codes>('POST', '/totp/confirm', { code: code.replace(/\s/g, '') })}
       submit="Turn on"
       cancel={of.close}
-      done={({ recoveryCodes }) => show(recoveryCodes)}
+      done={({ recoveryCodes }) => setCodes(recoveryCodes)}
     >
-      <Qr text={made.uri} />
-      <p class="soft">Scan it with the app, or type this secret there:</p>
-      <CopyLine text={made.secret} what="secret" />
-      <Field name="code" label="The code that the app shows" autocomplete="one-time-code" mono autoFocus />
+      <Qr text={created.uri} />
+      <p class="soft">Scan this with the app, or enter this secret:</p>
+      <CopyLine text={created.secret} what="secret" />
+      <Field name="code" label="Code from the app" autocomplete="one-time-code" mono autoFocus />
     </Form>
   )
 }
 
 function Renew({ of }: { of: DialogState }) {
-  const [codes, show] = useState<string[] | null>(null)
+  const [codes, setCodes] = useState<string[] | null>(null)
   if (codes) return <RecoveryCodes codes={codes} of={of} />
   return (
     <Form
       call={(values) => callAuth<Codes>('POST', '/totp/recovery-codes', proofFrom(values))}
-      submit="Make new codes"
+      submit="Create new codes"
       cancel={of.close}
-      done={({ recoveryCodes }) => show(recoveryCodes)}
+      done={({ recoveryCodes }) => setCodes(recoveryCodes)}
     >
-      <p>The codes that you have are of no use afterwards.</p>
+      <p>Your current codes will stop working.</p>
       <ProofField />
     </Form>
   )
@@ -186,8 +186,8 @@ function RecoveryCodes({ codes, of }: { codes: string[]; of: DialogState }) {
     <>
       <div class="body stack">
         <p>
-          <b>Ten recovery codes, shown this once.</b> Each works once instead of a code of the app. Don’t keep them on
-          your phone alone.
+          <b>Ten recovery codes, shown only once.</b> Each replaces a code from the app once. Don't store them only on
+          your phone.
         </p>
         <ul class="codes secret">
           {codes.map((code) => (
@@ -200,7 +200,7 @@ function RecoveryCodes({ codes, of }: { codes: string[]; of: DialogState }) {
       <footer>
         <Copy text={codes.join('\n')} what="codes" />
         <button type="button" class="primary right" onClick={of.close}>
-          I have kept them
+          I saved them
         </button>
       </footer>
     </>

@@ -1,16 +1,16 @@
-// What changes how one signs in needs a fresh sign-in, or the password of now.
+// Changing how you sign in requires a recent sign-in or the current password.
 import { Field, me } from '../../kit/index.ts'
 
-/** Asked of those who have a password; the others sign in again when it is long ago. */
+/** Only for people with a password; others must have signed in recently. */
 export function ProofField() {
   if (!me.value?.user.password) return null
   return (
     <Field
       name="current"
-      label="Your password of now"
+      label="Current password"
       type="password"
       autocomplete="current-password"
-      hint="Needed when you signed in more than ten minutes ago."
+      hint="Required if you signed in more than ten minutes ago."
     />
   )
 }

@@ -1,23 +1,24 @@
-// QR codes (ISO 18004): bytes, correction level L, versions 1 to 10: enough for the address of a one-time password.
+// QR codes (ISO 18004) in byte mode, correction level L, versions 1 to 10: enough for an otpauth URI.
 
-/** Of level L, by version: codewords of correction in a block, and blocks. */
+/** Level L, by version: correction codewords per block. */
 const corrections = [0, 7, 10, 15, 20, 26, 18, 20, 24, 30, 18]
 const blockCounts = [0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 4]
 const codewords = [0, 26, 44, 70, 100, 134, 172, 196, 242, 292, 346]
 const aligned = [[], [], [18], [22], [26], [30], [34], [22, 38], [24, 42], [26, 46], [28, 50]]
 
-/** The dark modules, by row; null: the text is too long. */
+/** The dark modules by row; null if the text is too long. */
 export function qrOf(text: string): boolean[][] | null {
   const bytes = new TextEncoder().encode(text)
   for (let version = 1; version <= 10; version++) {
-    const room = codewords[version]! - corrections[version]! * blockCounts[version]!
+    const capacity = codewords[version]! - corrections[version]! * blockCounts[version]!
     const header = version < 10 ? 12 : 20
-    if (bytes.length * 8 + header <= room * 8) return draw(version, correct(version, encode(bytes, version, room)))
+    if (bytes.length * 8 + header <= capacity * 8)
+      return draw(version, correct(version, encode(bytes, version, capacity)))
   }
   return null
 }
 
-function encode(bytes: Uint8Array, version: number, room: number): number[] {
+function encode(bytes: Uint8Array, version: number, capacity: number): number[] {
   const bits: number[] = []
   const push = (value: number, count: number) => {
     for (let at = count - 1; at >= 0; at--) bits.push((value >> at) & 1)
@@ -25,37 +26,39 @@ function encode(bytes: Uint8Array, version: number, room: number): number[] {
   push(4, 4)
   push(bytes.length, version < 10 ? 8 : 16)
   for (const byte of bytes) push(byte, 8)
-  push(0, Math.min(4, room * 8 - bits.length))
+  push(0, Math.min(4, capacity * 8 - bits.length))
   while (bits.length % 8) bits.push(0)
-  for (let pad = 0xec; bits.length < room * 8; pad ^= 0xec ^ 0x11) push(pad, 8)
-  return Array.from({ length: room }, (_, at) => bits.slice(at * 8, at * 8 + 8).reduce((sum, bit) => sum * 2 + bit, 0))
+  for (let pad = 0xec; bits.length < capacity * 8; pad ^= 0xec ^ 0x11) push(pad, 8)
+  return Array.from({ length: capacity }, (_, at) =>
+    bits.slice(at * 8, at * 8 + 8).reduce((sum, bit) => sum * 2 + bit, 0),
+  )
 }
 
-/** Multiplies in the field of 256 elements. */
-function times(x: number, y: number): number {
+/** Multiplies in GF(256). */
+function multiply(x: number, y: number): number {
   let product = 0
   for (let at = 7; at >= 0; at--) product = (product << 1) ^ ((product >> 7) * 0x11d) ^ (((y >> at) & 1) * x)
   return product
 }
 
-/** Reed and Solomon: the rest of the data divided by the generator. */
-function restOf(data: number[], degree: number): number[] {
+/** Reed-Solomon: the remainder of the data divided by the generator polynomial. */
+function remainderOf(data: number[], degree: number): number[] {
   const divisor = [...Array(degree - 1).fill(0), 1]
-  for (let at = 0, root = 1; at < degree; at++, root = times(root, 2)) {
+  for (let at = 0, root = 1; at < degree; at++, root = multiply(root, 2)) {
     for (let term = 0; term < degree; term++) {
-      divisor[term] = times(divisor[term], root) ^ (divisor[term + 1] ?? 0)
+      divisor[term] = multiply(divisor[term], root) ^ (divisor[term + 1] ?? 0)
     }
   }
   const rest: number[] = Array(degree).fill(0)
   for (const byte of data) {
     const factor = byte ^ rest.shift()!
     rest.push(0)
-    for (let term = 0; term < degree; term++) rest[term]! ^= times(divisor[term], factor)
+    for (let term = 0; term < degree; term++) rest[term]! ^= multiply(divisor[term], factor)
   }
   return rest
 }
 
-/** Data and corrections, block by block in turn. */
+/** Interleaves the data and correction codewords of the blocks. */
 function correct(version: number, data: number[]): number[] {
   const count = blockCounts[version]!
   const short = Math.floor(data.length / count)
@@ -66,12 +69,12 @@ function correct(version: number, data: number[]): number[] {
     from += block.length
     return block
   })
-  const rests = blocks.map((block) => restOf(block, corrections[version]!))
-  const inTurn = (parts: number[][]) =>
+  const corrected = blocks.map((block) => remainderOf(block, corrections[version]!))
+  const interleave = (parts: number[][]) =>
     Array.from({ length: Math.max(...parts.map(({ length }) => length)) }, (_, at) => parts.map((part) => part[at]))
       .flat()
       .filter((byte) => byte !== undefined)
-  return [...inTurn(blocks), ...inTurn(rests)]
+  return [...interleave(blocks), ...interleave(corrected)]
 }
 
 function draw(version: number, data: number[]): boolean[][] {
@@ -114,7 +117,7 @@ function draw(version: number, data: number[]): boolean[][] {
 
 type Set = (x: number, y: number, on: boolean) => void
 
-/** Level L and mask 0, which every reader takes. */
+/** Level L and mask 0. */
 function writeFormat(size: number, set: Set): void {
   const bits = 0b111011111000100
   const bit = (at: number) => ((bits >> at) & 1) === 1
@@ -139,7 +142,7 @@ function writeVersion(version: number, size: number, set: Set): void {
   }
 }
 
-/** In columns of two from the right, up and down in turn, masked. */
+/** Fills columns of two from the right, alternately up and down, applying the mask. */
 function fill(dark: boolean[][], fixed: boolean[][], data: number[]): void {
   const size = dark.length
   let at = 0

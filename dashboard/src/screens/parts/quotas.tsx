@@ -1,40 +1,40 @@
-// Quotas of an account: what they are called, and how much is used of each.
+// The limits of an account: their names, and how much of each is used.
 import { bytes, num, Used } from '../../kit/index.ts'
 
-/** In the order in which one looks for them; those that are about bytes are shown so. */
+/** In display order. */
 export const quotaTitles: Record<string, string> = {
   buildMinutesPerMonth: 'Build minutes this month',
-  storedBytes: 'Storage of deployments',
+  storedBytes: 'Deployment storage',
   projects: 'Projects',
   serverInstances: 'Server instances',
-  buildsAtOnce: 'Builds at once',
-  buildsQueued: 'Builds that wait',
+  buildsAtOnce: 'Concurrent builds',
+  buildsQueued: 'Queued builds',
   domains: 'Domains',
-  claimsPerMonth: 'New names this month',
+  claimsPerMonth: 'New domain names this month',
   recordBytes: 'DNS records, all zones',
-  recordsPerZone: 'Records of one zone',
-  recordsPerSet: 'Records of one name and type',
-  bytesPerSet: 'Bytes of one name and type',
-  dnsKeys: 'Keys of zones',
+  recordsPerZone: 'Records per zone',
+  recordsPerSet: 'Records per name and type',
+  bytesPerSet: 'Bytes per name and type',
+  dnsKeys: 'DNS keys',
   members: 'Members and invitations',
   tokens: 'Tokens',
-  revokedTokens: 'Revoked tokens that live ones came from',
+  revokedTokens: 'Revoked parents of active tokens',
   webhooks: 'Webhooks',
-  deployHooks: 'Deploy hooks of one project',
-  variables: 'Variables of one project',
+  deployHooks: 'Deploy hooks per project',
+  variables: 'Variables per project',
   openTickets: 'Open tickets',
-  messagesPerMonth: 'Messages to support this month',
+  messagesPerMonth: 'Support messages this month',
   uploadBytes: 'Uploads',
   uploadFileBytes: 'Largest uploaded file',
-  sourceFiles: 'Files of one upload',
-  sourceBytes: 'Bytes of one upload',
-  streams: 'Streams open now',
-  waits: 'Waiting requests now',
+  sourceFiles: 'Files per upload',
+  sourceBytes: 'Bytes per upload',
+  streams: 'Open streams',
+  waits: 'Waiting requests',
 }
 
 export const formatOf = (name: string) => (/bytes/i.test(name) ? bytes : num)
 
-/** Null: not told to whoever is narrowed to projects. */
+/** Null: hidden from members limited to projects. */
 type Numbers = Readonly<Record<string, number | null>>
 
 export function Quotas({ limits, usage }: { limits: Numbers; usage: Numbers }) {

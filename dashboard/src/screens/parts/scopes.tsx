@@ -1,4 +1,4 @@
-// Scopes as a matrix: a row for each thing, and how far one may go with it.
+// Scopes as a matrix: a row per resource, with its access level.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { access, type Schemas, Select, type Values } from '../../kit/index.ts'
 
@@ -36,14 +36,14 @@ export function describeScopes(scopes: readonly string[]): string {
   return [[...writes, ...rest].join(', '), reads.length > 0 && `reads ${reads.join(', ')}`].filter(Boolean).join('; ')
 }
 
-/** What a token or a role may do; one column for each of them. */
+/** What tokens or roles can do, with a column each. */
 export function ScopeTable({ label, of }: { label: string; of: { name: string; scopes: readonly string[] }[] }) {
   return (
     <table class="scopes">
-      <caption class="unseen">{label}; whoever writes also reads</caption>
+      <caption class="unseen">{label}; write includes read</caption>
       <thead>
         <tr>
-          <th scope="col">About</th>
+          <th scope="col">Resource</th>
           {of.map(({ name }) => (
             <th key={name} scope="col">
               {name}
@@ -71,29 +71,29 @@ export function ScopeTable({ label, of }: { label: string; of: { name: string; s
 }
 
 const presets: { value: string; text: string; scopes: Scope[] }[] = [
-  { value: 'deploy', text: 'Deploy, as a build server does', scopes: ['deployments:write', 'projects:read'] },
-  { value: 'dns', text: 'Change DNS, as certbot does', scopes: ['dns:write', 'domains:read'] },
+  { value: 'deploy', text: 'Deploy, for CI', scopes: ['deployments:write', 'projects:read'] },
+  { value: 'dns', text: 'Change DNS, for certbot', scopes: ['dns:write', 'domains:read'] },
   { value: 'read', text: 'Read everything', scopes: nounNames.map((noun) => `${noun}:read` as Scope) },
   { value: 'some', text: 'Choose below', scopes: [] },
-  { value: '*', text: 'Everything, also what comes later', scopes: ['*'] },
+  { value: '*', text: 'Everything, including future scopes', scopes: ['*'] },
 ]
 
-/** The most that one may give away: what one has oneself. */
-export const heldScopes = () => access.value?.scopes ?? []
+/** Your own scopes: you can't grant more. */
+export const ownScopes = () => access.value?.scopes ?? []
 
 type FieldsProps = {
-  /** Nothing beyond these can be chosen. */
+  /** The scopes that can be chosen. */
   within: readonly string[]
-  /** Chosen at first; left out: one chooses what it is for. */
+  /** Initially chosen; without them, presets are offered. */
   chosen?: readonly string[]
 }
 
 export function ScopeFields({ within, chosen }: FieldsProps) {
   const all = within.includes('*')
-  const [preset, choose] = useState(chosen ? (chosen.includes('*') ? '*' : 'some') : 'deploy')
+  const [preset, setPreset] = useState(chosen ? (chosen.includes('*') ? '*' : 'some') : 'deploy')
   const table = useRef<HTMLTableElement>(null)
   useEffect(() => {
-    // The form shows what it would send; it hears of fields, and these have changed by themselves.
+    // The form updates its curl on input events; these fields change without one.
     table.current?.dispatchEvent(new Event('input', { bubbles: true }))
   }, [preset])
   const now = preset === 'some' ? (chosen ?? []) : presets.find(({ value }) => value === preset)!.scopes
@@ -104,7 +104,7 @@ export function ScopeFields({ within, chosen }: FieldsProps) {
         label={chosen ? 'Scopes' : 'What is it for?'}
         value={preset}
         options={presets.filter(({ value }) => (value === '*' ? all : !chosen || value === 'some'))}
-        onInput={choose}
+        onInput={setPreset}
       />
       {preset !== '*' && (
         <div class="matrix">
@@ -112,7 +112,7 @@ export function ScopeFields({ within, chosen }: FieldsProps) {
             <caption class="unseen">Scopes</caption>
             <thead>
               <tr>
-                <th scope="col">About</th>
+                <th scope="col">Resource</th>
                 {['nothing', 'read', 'write'].map((word) => (
                   <th key={word} scope="col" class="pick">
                     {word}
@@ -122,7 +122,7 @@ export function ScopeFields({ within, chosen }: FieldsProps) {
             </thead>
             <tbody>
               {nounNames.map((noun) => (
-                <ScopeRow key={noun} noun={noun} most={levelOf(within, noun)} now={levelOf(now, noun)} />
+                <ScopeRow key={noun} noun={noun} max={levelOf(within, noun)} now={levelOf(now, noun)} />
               ))}
             </tbody>
           </table>
@@ -132,14 +132,14 @@ export function ScopeFields({ within, chosen }: FieldsProps) {
   )
 }
 
-function ScopeRow({ noun, most, now }: { noun: Noun; most: Level; now: Level }) {
-  const top = levels.indexOf(most)
+function ScopeRow({ noun, max, now }: { noun: Noun; max: Level; now: Level }) {
+  const top = levels.indexOf(max)
   const first = levels[Math.min(top, levels.indexOf(now))]
   return (
     <tr>
       <th scope="row">{nouns[noun]}</th>
       {levels.map((level, index) => {
-        // Events are written by nobody.
+        // Nobody can write events.
         const isOffered = index <= top && !(noun === 'events' && level === 'write')
         return (
           <td key={level} class="pick">

@@ -1,4 +1,4 @@
-// A secret that is shown once, with what it is used by.
+// A secret that is shown once, with a command that uses it.
 
 import type { ComponentChildren } from 'preact'
 import { Copy, Curl, type DialogState } from '../../kit/index.ts'
@@ -12,25 +12,25 @@ type SecretProps = {
   children?: ComponentChildren
 }
 
-/** The last thing of a dialog: what was made, and its secret. */
+/** The last step of a dialog: what was created, and its secret. */
 export function SecretOnce({ secret, what, curl, of, children }: SecretProps) {
   return (
     <>
       <div class="body stack">
         {children}
         <div class="field">
-          <b>The {what}, shown this once</b>
+          <b>The {what}, shown only once</b>
           <div class="secret">
             <code>{secret}</code>
             <Copy text={secret} what={what} />
           </div>
-          <p class="soft">Copy it now. It is never shown again.</p>
+          <p class="soft">Copy it now.</p>
         </div>
       </div>
       {curl && <Curl text={curl} />}
       <footer>
         <button type="button" class="primary right" onClick={of.close}>
-          I have kept it
+          I saved it
         </button>
       </footer>
     </>

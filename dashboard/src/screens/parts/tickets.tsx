@@ -1,4 +1,4 @@
-// Tickets, as the customer and as support see them: the list, and the conversation.
+// Tickets as customers and support see them: the list and the conversation.
 import { useState } from 'preact/hooks'
 import {
   Act,
@@ -24,24 +24,24 @@ import {
   useTitle,
 } from '../../kit/index.ts'
 import { Filter, Filters, FindBox } from './filters.tsx'
-import { placeOf } from './json.tsx'
+import { screenOf } from './json.tsx'
 
 type Ticket = Schemas['Ticket'] & Partial<Pick<Schemas['OperatorTicket'], 'account'>>
 type Status = Ticket['status']
 export type Side = 'customer' | 'support'
 
 const states: Record<Status, Record<Side, [Tone, string]>> = {
-  OPEN: { customer: ['busy', 'Waits for support'], support: ['bad', 'New'] },
-  IN_PROGRESS: { customer: ['busy', 'Support is on it'], support: ['busy', 'In progress'] },
-  WAITING: { customer: ['bad', 'Waits for you'], support: ['off', 'Waits for the customer'] },
+  OPEN: { customer: ['busy', 'Waiting for support'], support: ['bad', 'New'] },
+  IN_PROGRESS: { customer: ['busy', 'In progress'], support: ['busy', 'In progress'] },
+  WAITING: { customer: ['bad', 'Waiting for you'], support: ['off', 'Waiting for the customer'] },
   RESOLVED: { customer: ['ready', 'Resolved'], support: ['ready', 'Resolved'] },
   CLOSED: { customer: ['off', 'Closed'], support: ['off', 'Closed'] },
 }
 const statuses = Object.keys(states) as Status[]
 export const priorities = ['low', 'normal', 'high', 'urgent'] as const
 
-/** Where support may move a ticket; the API has the same table. */
-const moves: Record<Status, Status[]> = {
+/** The statuses support can set; the API has the same table. */
+const nextStatuses: Record<Status, Status[]> = {
   OPEN: ['IN_PROGRESS'],
   IN_PROGRESS: ['WAITING', 'RESOLVED'],
   WAITING: ['IN_PROGRESS', 'RESOLVED'],
@@ -71,7 +71,7 @@ export const TicketFilters = () => (
       label="Priority"
       options={{ '': 'Any priority', ...Object.fromEntries(priorities.map((it) => [it, it])) }}
     />
-    <FindBox name="search" label="Subject" hint="words of it" />
+    <FindBox name="search" label="Subject" hint="any words" />
   </Filters>
 )
 
@@ -91,7 +91,7 @@ export function ticketColumns(side: Side): Column<Ticket>[] {
     },
     { name: 'State', cell: ({ status }) => <TicketState status={status} side={side} /> },
     { name: 'Priority', wide: true, cell: ({ priority }) => <Priority is={priority} /> },
-    { name: 'Changed', cell: ({ updatedAt }) => <Time at={updatedAt} /> },
+    { name: 'Updated', cell: ({ updatedAt }) => <Time at={updatedAt} /> },
   ]
 }
 
@@ -116,7 +116,7 @@ export function Thread({ id, side, may }: ThreadProps) {
   }
   const { data } = ticket
   useTitle(data?.subject ?? 'Ticket')
-  const place = data?.related ? placeOf(data.related, data.related.includes('.') ? 'domain' : '') : null
+  const screen = data?.related ? screenOf(data.related, data.related.includes('.') ? 'domain' : '') : null
   return (
     <>
       <Top
@@ -124,14 +124,14 @@ export function Thread({ id, side, may }: ThreadProps) {
         trail={<a href={side === 'support' ? '/operator/tickets' : '/tickets'}>Tickets</a>}
         state={data && <TicketState status={data.status} side={side} />}
       >
-        {data && may && data.status !== 'CLOSED' && <Moves of={data} side={side} base={base} done={reread} />}
+        {data && may && data.status !== 'CLOSED' && <StatusActions of={data} side={side} base={base} done={reread} />}
       </Top>
       <Panel title="Ticket" call={ticket.call} pad>
         <Loaded of={ticket}>
           {(it) => (
             <Facts
               rows={[
-                ['Id', <code key="id">{it.id}</code>],
+                ['ID', <code key="id">{it.id}</code>],
                 ...(it.account
                   ? [
                       [
@@ -151,10 +151,10 @@ export function Thread({ id, side, may }: ThreadProps) {
                   ),
                 ],
                 [
-                  'About',
+                  'Related to',
                   it.related ? (
-                    place ? (
-                      <a key="r" href={place}>
+                    screen ? (
+                      <a key="r" href={screen}>
                         {it.related}
                       </a>
                     ) : (
@@ -197,7 +197,7 @@ export function Thread({ id, side, may }: ThreadProps) {
           <Reply base={base} status={data.status} side={side} done={reread} />
         )}
         {data?.status === 'CLOSED' && (
-          <p class="soft body">Closed for good. Open a new ticket if there is more to say.</p>
+          <p class="soft body">This ticket is closed. Open a new one if you need more help.</p>
         )}
       </Panel>
     </>
@@ -225,18 +225,18 @@ function PrioritySelect({ of, base, done }: OneProps) {
 
 const verbs: Record<Status, string> = {
   OPEN: 'Reopen',
-  IN_PROGRESS: 'Take it',
+  IN_PROGRESS: 'Start',
   WAITING: 'Wait for the customer',
   RESOLVED: 'Resolve',
   CLOSED: 'Close',
 }
 
-function Moves({ of, side, base, done }: OneProps & { side: Side }) {
+function StatusActions({ of, side, base, done }: OneProps & { side: Side }) {
   const to = (status: Status) => callPath<Ticket>('patch', base, { body: { status } })
   if (side === 'support') {
     return (
       <>
-        {moves[of.status].map((status) => (
+        {nextStatuses[of.status].map((status) => (
           <Act key={status} call={to(status)} text={verbs[status]} done={done} />
         ))}
       </>
@@ -254,7 +254,7 @@ function Moves({ of, side, base, done }: OneProps & { side: Side }) {
         done()
       }}
     >
-      <p>A closed ticket takes no more messages and cannot be opened again.</p>
+      <p>You can't reply to a closed ticket or reopen it.</p>
     </ConfirmButton>
   )
 }
@@ -263,24 +263,25 @@ type ReplyProps = { base: string; status: Status; side: Side; done(): void }
 
 function Reply({ base, status, side, done }: ReplyProps) {
   // A new key empties the field.
-  const [sent, count] = useState(0)
+  const [sent, setSent] = useState(0)
+  const waits = 'The ticket then waits for the customer.'
   const hints: Partial<Record<Status, string>> =
     side === 'support'
-      ? { OPEN: 'The ticket then waits for the customer.', IN_PROGRESS: 'The ticket then waits for the customer.' }
-      : { RESOLVED: 'Your answer opens the ticket again.', WAITING: 'Support goes on when you have answered.' }
+      ? { OPEN: waits, IN_PROGRESS: waits }
+      : { RESOLVED: 'Your reply reopens the ticket.', WAITING: 'Support continues once you reply.' }
   return (
     <Form
       key={sent}
       call={({ message = '' }) => callPath('post', `${base}/messages`, { body: { message } })}
       submit="Send"
       done={() => {
-        count(sent + 1)
+        setSent(sent + 1)
         done()
       }}
     >
       <Field
         name="message"
-        label={side === 'support' ? 'Answer, for the customer to read' : 'Answer'}
+        label={side === 'support' ? 'Reply to the customer' : 'Reply'}
         lines={4}
         hint={hints[status]}
       />

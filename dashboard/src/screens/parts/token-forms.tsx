@@ -1,10 +1,10 @@
-// Forms of tokens: a new one, a narrower one, and a new secret.
+// Forms that create, narrow and rotate tokens.
 import { access, Check, call, Field, Form, may, type Schemas, Select, useList, type Values } from '../../kit/index.ts'
-import { describeScopes, heldScopes, ScopeFields, scopesFrom } from './scopes.tsx'
+import { describeScopes, ownScopes, ScopeFields, scopesFrom } from './scopes.tsx'
 
 type Token = Schemas['Token']
 
-/** What it may do, in a line. */
+/** A token's access in one line. */
 export function Access({ of: { scopes, projects } }: { of: Pick<Token, 'scopes' | 'projects'> }) {
   return (
     <>
@@ -14,36 +14,36 @@ export function Access({ of: { scopes, projects } }: { of: Pick<Token, 'scopes' 
   )
 }
 
-type FormProps<T> = { cancel(): void; done(made: T): void }
+type FormProps<T> = { cancel(): void; done(created: T): void }
 
 const dayMs = 86_400_000
-const ends = [
+const expiries = [
   { value: '7', text: 'in 7 days' },
   { value: '30', text: 'in 30 days' },
   { value: '90', text: 'in 90 days' },
   { value: '365', text: 'in a year' },
 ]
 
-/** The day's start, so that the curl stays the same while one looks at it. */
-const endOf = (days: string) => new Date(Math.floor(Date.now() / dayMs) * dayMs + Number(days) * dayMs).toISOString()
+/** Counted from the start of the day, so that the curl doesn't change while you read it. */
+const expiryOf = (days: string) => new Date(Math.floor(Date.now() / dayMs) * dayMs + Number(days) * dayMs).toISOString()
 
 export function NewToken({ cancel, done }: FormProps<Schemas['TokenWithSecret']>) {
   return (
     <Form
       call={(values) => call('post', '/tokens', { body: tokenFrom(values) })}
-      submit="Make the token"
+      submit="Create the token"
       cancel={cancel}
       done={done}
     >
-      <Field name="name" label="Name" placeholder="ci" hint="Where it is used, so that you find it again." autoFocus />
-      <ScopeFields within={heldScopes()} />
+      <Field name="name" label="Name" placeholder="ci" hint="Where the token is used." autoFocus />
+      <ScopeFields within={ownScopes()} />
       <ProjectChecks within={access.value?.projects ?? null} />
       <Select
         name="expiresAt"
-        label="Ends"
+        label="Expires"
         value="90"
-        options={[...ends, { value: '', text: 'never' }]}
-        hint="It also ends when you leave the account, or when your role no longer allows it."
+        options={[...expiries, { value: '', text: 'never' }]}
+        hint="It also stops working when you leave the account or your role no longer allows it."
       />
     </Form>
   )
@@ -55,7 +55,7 @@ function tokenFrom(values: Values): Schemas['CreateToken'] {
     name: values.name ?? '',
     scopes: scopesFrom(values),
     ...(projects.length > 0 && { projects }),
-    ...(values.expiresAt && { expiresAt: endOf(values.expiresAt) }),
+    ...(values.expiresAt && { expiresAt: expiryOf(values.expiresAt) }),
   }
 }
 
@@ -71,11 +71,11 @@ type ProjectProps = {
   none?: string
 }
 
-/** Projects to choose from; none chosen is all. */
+/** Projects to choose from; choosing none means all. */
 export function ProjectChecks({
   within,
   chosen = [],
-  none = 'None chosen: all of them, also later ones.',
+  none = 'None selected: all projects, including future ones.',
 }: ProjectProps) {
   const all = within === null && may('projects:read')
   const list = useList(all ? call('get', '/projects', { params: { query: { limit: 100 } } }) : null)
@@ -96,16 +96,16 @@ export function ProjectChecks({
 
 export function NarrowToken({ token, cancel, done }: FormProps<Token> & { token: Token }) {
   const { id, scopes, projects, expiresAt } = token
-  const offered = ends.filter(({ value }) => !expiresAt || endOf(value) < expiresAt)
+  const shorter = expiries.filter(({ value }) => !expiresAt || expiryOf(value) < expiresAt)
   return (
     <Form
       call={(values) => {
         const chosen = { scopes: scopesFrom(values), projects: projectsFrom(values), end: values.expiresAt }
-        const kept = token.scopes.filter((scope) => scope === 'operator')
+        const operator = token.scopes.filter((scope) => scope === 'operator')
         const body = {
-          scopes: [...chosen.scopes, ...kept],
+          scopes: [...chosen.scopes, ...operator],
           ...(chosen.projects.length > 0 && { projects: chosen.projects }),
-          ...(chosen.end && { expiresAt: endOf(chosen.end) }),
+          ...(chosen.end && { expiresAt: expiryOf(chosen.end) }),
         }
         return call('patch', '/tokens/{id}', { params: { path: { id } }, body })
       }}
@@ -114,24 +114,24 @@ export function NarrowToken({ token, cancel, done }: FormProps<Token> & { token:
       cancel={cancel}
       done={done}
     >
-      <p>A token can only lose access. The tokens that it made lose the same.</p>
+      <p>You can only reduce a token's access. Tokens it created lose the same access.</p>
       <ScopeFields within={scopes} chosen={scopes} />
-      <ProjectChecks within={projects} chosen={projects ?? []} none="None chosen: as it is now." />
-      <Select name="expiresAt" label="Ends" value="" options={[{ value: '', text: 'as it does now' }, ...offered]} />
+      <ProjectChecks within={projects} chosen={projects ?? []} none="None selected: no change." />
+      <Select name="expiresAt" label="Expires" value="" options={[{ value: '', text: 'no change' }, ...shorter]} />
     </Form>
   )
 }
 
-const overlaps = [
+export const overlaps = [
   { value: '0', text: 'at once' },
   { value: '3600', text: 'in an hour' },
   { value: '86400', text: 'in a day' },
   { value: '604800', text: 'in a week' },
 ]
 
-type RotateProps = FormProps<Schemas['TokenWithSecret']> & { token: Token; line: readonly Token[] }
+type RotateProps = FormProps<Schemas['TokenWithSecret']> & { token: Token; dependents: readonly Token[] }
 
-export function RotateToken({ token, line, cancel, done }: RotateProps) {
+export function RotateToken({ token, dependents, cancel, done }: RotateProps) {
   return (
     <Form
       call={({ overlapSeconds, revokeChildren }) =>
@@ -140,23 +140,23 @@ export function RotateToken({ token, line, cancel, done }: RotateProps) {
           body: { overlapSeconds: Number(overlapSeconds), ...(revokeChildren && { revokeChildren: true }) },
         })
       }
-      submit="Give it a new secret"
+      submit="Rotate the token"
       cancel={cancel}
       done={done}
     >
-      <p>The new token has the same name, access and end. The old secret stops:</p>
+      <p>The new token has the same name, access and expiry.</p>
       <Select
         name="overlapSeconds"
-        label="The old secret ends"
+        label="Old secret expires"
         value="3600"
         options={overlaps}
-        hint="Time to put the new one everywhere. After a leak: at once."
+        hint="Leave time to replace it everywhere. After a leak, choose at once."
       />
-      {line.length > 0 && (
+      {dependents.length > 0 && (
         <Check
           name="revokeChildren"
-          label={`Also revoke ${line.map(({ name }) => name).join(', ')}`}
-          hint="As after a leak; otherwise they go on under the new one."
+          label={`Also revoke ${dependents.map(({ name }) => name).join(', ')}`}
+          hint="Do this after a leak. Otherwise they keep working."
         />
       )}
     </Form>

@@ -1,4 +1,4 @@
-// What can be done with a webhook: try it, turn it off, change it, give it a new secret, delete it.
+// The actions on a webhook: test, turn on or off, change, rotate its secret, delete.
 import { useState } from 'preact/hooks'
 import {
   Act,
@@ -16,6 +16,7 @@ import {
   useDialog,
 } from '../../kit/index.ts'
 import { SecretOnce } from './secret.tsx'
+import { overlaps } from './token-forms.tsx'
 import { WebhookForm } from './webhook-forms.tsx'
 
 type Webhook = Schemas['Webhook']
@@ -38,15 +39,15 @@ export function WebhookActions({ query, hook, reread }: ActionsProps) {
       <Act
         call={call('post', '/webhooks/{id}/ping', { params })}
         text="Send a test"
-        done={(made) => {
+        done={(created) => {
           reread()
-          go(`/webhooks/${id}?delivery=${made.id}`)
+          go(`/webhooks/${id}?delivery=${created.id}`)
         }}
       />
       <Act
         call={changeOf(id, { active: !active })}
         text={active ? 'Turn off' : 'Turn on'}
-        ahead={() => query.set({ ...hook, active: !active })}
+        optimistic={() => query.set({ ...hook, active: !active })}
         done={reread}
       />
       <button type="button" onClick={changing.open}>
@@ -89,15 +90,8 @@ export function WebhookActions({ query, hook, reread }: ActionsProps) {
   )
 }
 
-const overlaps = [
-  { value: '0', text: 'at once' },
-  { value: '3600', text: 'in an hour' },
-  { value: '86400', text: 'in a day' },
-  { value: '604800', text: 'in a week' },
-]
-
 function NewSecret({ id, close }: { id: string; close(): void }) {
-  const [secret, keep] = useState<string | null>(null)
+  const [secret, setSecret] = useState<string | null>(null)
   if (secret) return <SecretOnce secret={secret} what="signing secret" of={{ close }} />
   return (
     <Form
@@ -107,16 +101,16 @@ function NewSecret({ id, close }: { id: string; close(): void }) {
           body: { overlapSeconds: Number(overlapSeconds) },
         })
       }
-      submit="Make a new secret"
+      submit="Create a new secret"
       cancel={close}
-      done={(made) => keep(made.secret)}
+      done={(created) => setSecret(created.secret)}
     >
       <Select
         name="overlapSeconds"
-        label="The old secret stops signing"
+        label="Old secret stops signing"
         value="86400"
         options={overlaps}
-        hint="Until then, deliveries have both signatures."
+        hint="Until then, deliveries carry both signatures."
       />
     </Form>
   )

@@ -1,4 +1,4 @@
-// Forms of webhooks: where events go, and which of them.
+// The form of a webhook: its URL and its events.
 import { useState } from 'preact/hooks'
 import { type Call, Check, Field, Form, type Schemas, Select, type Values } from '../../kit/index.ts'
 import { eventGroups } from './event-types.ts'
@@ -9,7 +9,7 @@ type Props<T> = {
   call(fields: Fields): Call<T>
   submit: string
   cancel(): void
-  done(made: T): void
+  done(webhook: T): void
 }
 
 export function WebhookForm<T>({ of, call, ...rest }: Props<T>) {
@@ -17,12 +17,12 @@ export function WebhookForm<T>({ of, call, ...rest }: Props<T>) {
     <Form call={(values) => call({ url: values.url ?? '', events: eventsFrom(values) })} {...rest}>
       <Field
         name="url"
-        label="Address"
+        label="URL"
         type="url"
         mono
         value={of?.url}
         placeholder="https://hooks.example.com/berth"
-        hint="Gets a POST for each event, signed as Standard Webhooks says. Answer 2xx within 15 seconds."
+        hint="Receives a POST per event, signed as in Standard Webhooks. Respond with 2xx within 15 seconds."
         autoFocus
       />
       <EventFields chosen={of?.events ?? ['deployment.*']} />
@@ -31,14 +31,14 @@ export function WebhookForm<T>({ of, call, ...rest }: Props<T>) {
 }
 
 function EventFields({ chosen }: { chosen: readonly string[] }) {
-  const [which, choose] = useState(chosen.includes('*') ? '*' : 'some')
+  const [which, setWhich] = useState(chosen.includes('*') ? '*' : 'some')
   const options = [
-    { value: 'some', text: 'Those chosen below' },
-    { value: '*', text: 'All, also kinds that come later' },
+    { value: 'some', text: 'Selected below' },
+    { value: '*', text: 'All, including future types' },
   ]
   return (
     <>
-      <Select name="which" label="Events" value={which} options={options} onInput={choose} />
+      <Select name="which" label="Events" value={which} options={options} onInput={setWhich} />
       {which === 'some' && (
         <div class="groups">
           {eventGroups
@@ -47,7 +47,7 @@ function EventFields({ chosen }: { chosen: readonly string[] }) {
               <div key={all}>
                 <Check name={`event/${all}`} label={title} checked={chosen.includes(all)} />
                 <details open={types.some((type) => chosen.includes(type))}>
-                  <summary class="soft">Single ones</summary>
+                  <summary class="soft">Choose individually</summary>
                   {types
                     .filter((type) => type !== 'webhook.ping')
                     .map((type) => (
@@ -62,7 +62,7 @@ function EventFields({ chosen }: { chosen: readonly string[] }) {
   )
 }
 
-/** A single type is left out where its whole group is chosen. */
+/** Leaves out single types if their whole group is chosen. */
 function eventsFrom(values: Values): string[] {
   if (values.which === '*') return ['*']
   const isChosen = (type: string) => values[`event/${type}`] !== undefined

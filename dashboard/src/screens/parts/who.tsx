@@ -1,14 +1,14 @@
-// Who did something: ids of people and tokens, by the names that they have.
+// Who did something: resolves the IDs of people and tokens to their names.
 import { access, call, may, me, useList } from '../../kit/index.ts'
 
-/** Tells the name behind `usr_…` or `tok_…`; undefined: not known, or gone. */
+/** The name of `usr_…` or `tok_…`; undefined if unknown. */
 export type NameOf = (id: string) => string | undefined
 
 export function useNames(): NameOf {
-  const wide = access.value?.projects === null
+  const seesAll = access.value?.projects === null
   const query = { params: { query: { limit: 100 } } }
-  const tokens = useList(wide && may('tokens:read') ? call('get', '/tokens', query) : null, { on: ['token.*'] })
-  const members = useList(wide && may('members:read') ? call('get', '/members', query) : null, { on: ['member.*'] })
+  const tokens = useList(seesAll && may('tokens:read') ? call('get', '/tokens', query) : null, { on: ['token.*'] })
+  const members = useList(seesAll && may('members:read') ? call('get', '/members', query) : null, { on: ['member.*'] })
   const self = me.value?.user
   return (id) => {
     if (id === self?.id) return self.name
@@ -26,7 +26,7 @@ export function Who({ id, names, plain }: WhoProps) {
   if (id.startsWith('tok_')) {
     return name === undefined ? (
       <span class="soft" title={id}>
-        a token that ended
+        a revoked or expired token
       </span>
     ) : (
       <span title={id}>

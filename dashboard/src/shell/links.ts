@@ -1,16 +1,16 @@
-// The places of the navigation, in its order.
-type Place = {
+// The links of the navigation, in order.
+type Link = {
   href: string
   text: string
-  /** Who may go there; null: everybody. */
+  /** The scope it requires; null: none. */
   scope: string | null
-  /** Its number is shown, if it is not 0. */
+  /** The number to show, unless it is 0. */
   count?: 'projects' | 'domains' | 'openTickets'
-  /** Where the screens of one of its things are, if not below `href`. */
+  /** The prefix of its resources' screens, if it isn't `href`. */
   below?: string
 }
 
-export const places: Place[] = [
+export const links: Link[] = [
   { href: '/', text: 'Projects', scope: 'projects:read', count: 'projects', below: '/projects' },
   { href: '/deployments', text: 'Deployments', scope: 'deployments:read' },
   { href: '/domains', text: 'Domains', scope: 'domains:read', count: 'domains' },

@@ -1,11 +1,11 @@
-// Other accounts' events do not come here, so lists about them say when they were read, and are read when one comes back.
+// A refresh button. The console gets no events of other accounts, so lists about them say when they were loaded, and reload when the page becomes visible.
 import { useEffect, useState } from 'preact/hooks'
 import { Time } from '../../kit/index.ts'
 import { serverNow } from '../../kit/session.ts'
 
-export function ReadAgain({ of }: { of: { data: unknown; loading: boolean; refetch(): void } }) {
-  const [at, set] = useState(serverNow())
-  useEffect(() => set(serverNow()), [of.data])
+export function Refresh({ of }: { of: { data: unknown; loading: boolean; refetch(): void } }) {
+  const [at, setAt] = useState(serverNow())
+  useEffect(() => setAt(serverNow()), [of.data])
   useEffect(() => {
     const back = () => {
       if (!document.hidden) of.refetch()
@@ -19,7 +19,7 @@ export function ReadAgain({ of }: { of: { data: unknown; loading: boolean; refet
         as of <Time at={at} form="clock" />
       </span>
       <button type="button" class="quiet" disabled={of.loading} onClick={of.refetch}>
-        Read again
+        Refresh
       </button>
     </>
   )
