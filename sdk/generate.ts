@@ -1,5 +1,5 @@
-// Writes src/generated/api.ts: the types of openapi.yaml, in the shape openapi-typescript 7 gives them, which openapi-fetch
-// expects. It covers the JSON Schema our document uses and throws on anything else.
+// Generates src/generated/api.ts from openapi.yaml, in the format of openapi-typescript 7, which openapi-fetch expects.
+// It supports the JSON Schema keywords that openapi.yaml uses and throws on others.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parse } from 'yaml'
@@ -42,7 +42,7 @@ type Components = {
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
 const unsupported = ['allOf', 'not', 'const', 'patternProperties', 'prefixItems', 'if']
-const places = ['query', 'header', 'path', 'cookie']
+const locations = ['query', 'header', 'path', 'cookie']
 
 const root = join(import.meta.dirname, '..')
 const document = parse(readFileSync(join(root, 'openapi.yaml'), 'utf8'), { maxAliasCount: -1 }) as {
@@ -101,11 +101,11 @@ function plainType(schema: Schema, type: string): string {
   return plain
 }
 
-function objectType({ properties, required, additionalProperties: more }: Schema): string {
+function objectType({ properties, required, additionalProperties: rest }: Schema): string {
   const known = fields(properties, (schema, key) =>
     field(name(key), typeOf(schema), !required?.includes(key) && !('default' in schema), comment(schema)),
   )
-  if (typeof more === 'object') known.push(field('[key: string]', typeOf(more)))
+  if (typeof rest === 'object') known.push(field('[key: string]', typeOf(rest)))
   return known.length > 0 ? record(known) : 'Record<string, never>'
 }
 
@@ -115,12 +115,12 @@ function parametersType(all: Parameter[]): string {
     const text = comment({ description, deprecated })
     return field(name(key), parameter.$ref ? reference(parameter.$ref) : typeOf(schema), !required, text)
   }
-  const inPlace = places.map((place) => {
-    const own = all.filter((parameter) => resolve(parameter).in === place)
-    if (own.length === 0) return field(place, 'never', true)
-    return field(place, record(own.map(of)), !own.some((parameter) => resolve(parameter).required))
+  const byLocation = locations.map((location) => {
+    const own = all.filter((parameter) => resolve(parameter).in === location)
+    if (own.length === 0) return field(location, 'never', true)
+    return field(location, record(own.map(of)), !own.some((parameter) => resolve(parameter).required))
   })
-  return record(inPlace)
+  return record(byLocation)
 }
 
 const contentType = (content: Body['content']) =>

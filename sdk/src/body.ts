@@ -1,9 +1,9 @@
-// Reads the body of a response up to a limit: a broken or hostile server may send one that never ends.
+// Reads a response body up to a limit, because a broken or hostile server may send one that never ends.
 import { InvalidResponse } from './errors.ts'
 
 const maxBytes = 256 << 20
 
-/** Throws `InvalidResponse` at the limit, and leaves the rest unread. */
+/** Throws `InvalidResponse` at the limit and stops reading. */
 export async function readBody(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
   const read: Uint8Array<ArrayBuffer>[] = []
   let bytes = 0
@@ -15,7 +15,7 @@ export async function readBody(chunks: AsyncIterable<Uint8Array>): Promise<Uint8
   return new Uint8Array(await new Blob(read).arrayBuffer())
 }
 
-/** Not every browser can iterate over a stream. */
+/** Iterates over a stream, which not every browser can do itself. */
 export async function* chunksOf(stream: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
   if (!stream) return
   const reader = stream.getReader()

@@ -1,4 +1,4 @@
-// The client: calls that resolve to the body of the answer, lists, waiting and streams.
+// The client: calls, lists, waiting and streams.
 import createClient, { defaultPathSerializer } from 'openapi-fetch'
 import { BerthError, DeploymentFailed, DomainFailed, InvalidResponse } from './errors.ts'
 import type { paths } from './generated/api.ts'
@@ -22,11 +22,11 @@ import type {
 export type BerthOptions = {
   /** Ends in `/api`. */
   baseUrl: string
-  /** A function is asked before every request: for tokens that are rotated. */
+  /** A function is called before every request, for rotated tokens. */
   token: string | (() => string | Promise<string>)
-  /** How often a request is sent again when that is safe: 4 unless said otherwise. */
+  /** The maximum number of retries (default: 4). */
   retries?: number
-  /** How long one attempt may take: 90 s unless said otherwise. */
+  /** The timeout of one attempt (default: 90 s). */
   timeoutMs?: number
   fetch?: (input: Request, init?: RequestInit) => Promise<Response>
 }
@@ -40,27 +40,27 @@ type Call<M extends Method> = <P extends PathOf<M>>(path: P, ...init: InitOf<P, 
 type EventQuery = NonNullable<paths['/events']['get']['parameters']['query']>
 type OneOrMore<T> = T extends readonly (infer One)[] ? One | T : T
 
-/** What of the list's filters its stream has too. */
+/** The filters of the event list that the stream has too. */
 export type EventFilter = { [K in 'type' | 'subject']?: OneOrMore<NonNullable<EventQuery[K]>> }
 
 export type Berth = {
-  /** Resolve to the body of the answer, and throw a `BerthError` for every status of 400 or more. */
+  /** These resolve to the response body, and throw a `BerthError` for statuses of 400 and above. */
   get: Call<'get'>
   post: Call<'post'>
   put: Call<'put'>
   patch: Call<'patch'>
   delete: Call<'delete'>
-  /** All items of a list, read page by page as the loop goes on. */
+  /** All items of a list, loaded page by page while you loop. */
   list<P extends ListPath>(path: P, ...init: InitOf<P, 'get'>): AsyncGenerator<ItemOf<P>, void, undefined>
-  /** The same, a page at a time. */
+  /** The pages of a list. */
   pages<P extends ListPath>(path: P, ...init: InitOf<P, 'get'>): AsyncGenerator<PageOf<P>, void, undefined>
   /** Resolves when the deployment is READY; throws `DeploymentFailed` if it ends otherwise. */
   waitUntilReady(deploymentId: string, options?: WaitOptions): Promise<Deployment>
-  /** Resolves when the domain is verified and has its certificate; throws `DomainFailed` if it cannot be issued. */
+  /** Resolves when the domain is verified and has its certificate; throws `DomainFailed` if we can't issue it. */
   waitUntilActive(domain: string, options?: WaitOptions): Promise<Domain>
-  /** Events as they happen, from now on or behind `lastEventId`, without a gap or a repeat. */
+  /** Live events, from now or after `lastEventId`, without gaps or duplicates. */
   events(filter?: EventFilter, options?: StreamOptions): AsyncGenerator<Event, void, undefined>
-  /** The log of a deployment from its beginning, as it is written; ends with the deployment's build. */
+  /** The live log of a deployment from its start; ends with the build. */
   logs(deploymentId: string, options?: StreamOptions): AsyncGenerator<LogLine, void, undefined>
   /** openapi-fetch itself, with the same retries: `{ data, error, response }`, for headers such as ETag. */
   raw: ApiClient
@@ -69,15 +69,15 @@ export type Berth = {
 const maxWaitSeconds = 60
 const maxPageLength = 100
 const maxEmptyPages = 1_000
-// A server that stops answers its waits at once.
-const betweenWaitsMs = 1_000
+// A server that shuts down responds to waiting requests at once.
+const minWaitMs = 1_000
 
 // biome-ignore lint/suspicious/noExplicitAny: the methods are typed by `Berth`, path by path.
 type Untyped = any
 
 export function createBerth(options: BerthOptions): Berth {
   const { baseUrl, token, retries = 4, timeoutMs = 90_000 } = options
-  // Looked up at each call, and called without a receiver, as browsers want it.
+  // Looked up at each call, and called without a receiver, as browsers require.
   const fetch: NonNullable<BerthOptions['fetch']> = options.fetch ?? ((input, init) => globalThis.fetch(input, init))
   const raw = createClient<paths>({
     baseUrl,
@@ -121,7 +121,7 @@ export function createBerth(options: BerthOptions): Berth {
       if (page.hasMore === false || !page.nextCursor) return
       cursor = String(page.nextCursor)
       if (itemsOf(page)?.length) empty = 0
-      // Nothing more would come, and its reader would never hear of it.
+      // Otherwise the loop would never end.
       if (seen.has(cursor) || ++empty > maxEmptyPages) throw new InvalidResponse('The server sent an endless list.')
       seen.add(cursor)
     }
@@ -135,7 +135,7 @@ export function createBerth(options: BerthOptions): Berth {
     }
   }
 
-  /** Reads until it is settled; the server answers when something has changed. */
+  /** Long-polls until `isSettled`; the server responds when something has changed. */
   async function until(
     path: string,
     params: object,
@@ -146,12 +146,12 @@ export function createBerth(options: BerthOptions): Berth {
     for (;;) {
       const startedMs = Date.now()
       const found = await read(waitSeconds).catch((error) => {
-        // Others of the account wait already, as many as may.
+        // The account is at its limit of waiting requests.
         if (error.problem?.limit === 'waits') return read()
         throw error
       })
       if (isSettled(found)) return found
-      await pause(Math.max(0, betweenWaitsMs - (Date.now() - startedMs)), signal)
+      await pause(Math.max(0, minWaitMs - (Date.now() - startedMs)), signal)
     }
   }
 
@@ -162,7 +162,7 @@ export function createBerth(options: BerthOptions): Berth {
 
   async function* events(filter: EventFilter = {}, streamOptions: StreamOptions = {}): AsyncGenerator<Event> {
     const { signal } = streamOptions
-    // Without it, what happens before the first event is read would be lost if the connection breaks off.
+    // Without it, events before the first received one would be lost if the connection breaks.
     const newest = async () => (await get('/events', { params: { query: { limit: 1 } }, signal })).events?.[0]?.id
     const lastEventId = streamOptions.lastEventId ?? (await newest())
     for await (const { data } of follow(opener('/events', { query: filter }), { lastEventId, signal })) {
@@ -208,11 +208,11 @@ export function createBerth(options: BerthOptions): Berth {
 const isObject = (it: unknown) => typeof it === 'object' && it !== null && !Array.isArray(it)
 
 const invalid = ({ status }: Response) =>
-  new InvalidResponse(`The server responded with ${status}, but not with JSON of the API.`)
+  new InvalidResponse(`The server responded with ${status}, but not with a JSON object.`)
 
-/** A body that isn't JSON is the server's error. */
+/** Reports a body that isn't JSON as the server's error. */
 function asInvalid(error: unknown): never {
-  if (error instanceof SyntaxError) throw new InvalidResponse('The server responded, but not with JSON of the API.')
+  if (error instanceof SyntaxError) throw new InvalidResponse('The server responded, but not with a JSON object.')
   throw error
 }
 
@@ -224,14 +224,14 @@ function parseMessage(data: string): Untyped {
   throw new InvalidResponse('The server sent a malformed message.')
 }
 
-/** URLs drop such a segment, so that `/projects/./hook` would be the project of the name `hook`. */
+/** URLs drop dot segments, so `/projects/./hook` would mean a project named `hook`. */
 function refuseDots(path: string, params: Record<string, unknown>): string {
-  const wrong = Object.entries(params).find(([, value]) => /^\.{0,2}$/.test(String(value)))
-  if (wrong) throw new TypeError(`${wrong[0]} must not be "${wrong[1]}"`)
+  const invalid = Object.entries(params).find(([, value]) => /^\.{0,2}$/.test(String(value)))
+  if (invalid) throw new TypeError(`${invalid[0]} must not be "${invalid[1]}"`)
   return defaultPathSerializer(path, params)
 }
 
-/** Of bodies that aren't JSON. */
+/** The content types of bodies that aren't JSON. */
 const rawTypes: Record<string, string> = {
   '/dns/{domain}/zone': 'text/dns',
   '/deployments/archive': 'application/octet-stream',

@@ -1,13 +1,13 @@
-// What callers catch: an answer that is an error, and a deployment or domain that did not become what was waited for.
+// The errors of the SDK.
 import type { Deployment, Domain, Problem } from './types.ts'
 
-/** An answer with a status of 400 or more, after all retries. */
+/** A response with a status of 400 or above, after all retries. */
 export class BerthError extends Error {
   override readonly name = 'BerthError'
   readonly status: number
-  /** Stable, for programs; `unknown` if the answer is not one of Berth's, but of a proxy on the way. */
+  /** A stable code for programs; `unknown` if the response isn't Berth's, but for example a proxy's. */
   readonly code: Problem['code'] | 'unknown'
-  /** The whole body of the answer; null if it is not one of Berth's. */
+  /** The response body; null if the response isn't Berth's. */
   readonly problem: Problem | null
   readonly response: Response
 
@@ -20,12 +20,12 @@ export class BerthError extends Error {
     this.response = response
   }
 
-  /** To be named in a ticket. */
+  /** The request ID, for support tickets. */
   get requestId(): string | null {
     return this.problem?.requestId ?? this.response.headers.get('x-request-id')
   }
 
-  /** With 422: every field that was refused. */
+  /** With 422, the refused fields. */
   get errors(): NonNullable<Problem['errors']> {
     return this.problem?.errors ?? []
   }
@@ -35,12 +35,12 @@ function isProblem(body: unknown): body is Problem {
   return typeof body === 'object' && body !== null && 'code' in body && 'detail' in body
 }
 
-/** A response that isn't one of the API: it's malformed, or larger than any of ours. A retry wouldn't help. */
+/** A malformed or oversized response. A retry wouldn't help. */
 export class InvalidResponse extends Error {
   override readonly name = 'InvalidResponse'
 }
 
-/** A deployment ended in ERROR or CANCELED; `deployment.error` says why. */
+/** A deployment ended as ERROR or CANCELED; `deployment.error` says why. */
 export class DeploymentFailed extends Error {
   override readonly name = 'DeploymentFailed'
   readonly deployment: Deployment
@@ -52,7 +52,7 @@ export class DeploymentFailed extends Error {
   }
 }
 
-/** A domain is verified, and its certificate could not be issued; `domain.certificate.lastError` says why. */
+/** We couldn't issue the certificate of a verified domain; `domain.certificate.lastError` says why. */
 export class DomainFailed extends Error {
   override readonly name = 'DomainFailed'
   readonly domain: Domain

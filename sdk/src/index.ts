@@ -1,4 +1,4 @@
-// What the package exports.
+// The exports of the package.
 export { type Berth, type BerthOptions, createBerth, type EventFilter, type WaitOptions } from './client.ts'
 export { BerthError, DeploymentFailed, DomainFailed, InvalidResponse } from './errors.ts'
 export type { components, operations, paths } from './generated/api.ts'

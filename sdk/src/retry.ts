@@ -1,12 +1,12 @@
-// A fetch that sends a request again where that is safe: as `Retry-After` says, or after a growing pause.
+// A fetch that retries where that is safe, after `Retry-After` or with exponential backoff.
 import { chunksOf, readBody } from './body.ts'
 import { InvalidResponse } from './errors.ts'
 
 export type RetryOptions = {
   fetch: (input: Request, init?: RequestInit) => Promise<Response>
-  /** How often a request is sent again. */
+  /** The maximum number of retries. */
   retries: number
-  /** How long one attempt may take, its body included. */
+  /** The timeout of one attempt, including its body. */
   timeoutMs: number
 }
 
@@ -14,22 +14,22 @@ export const streamType = 'text/event-stream'
 
 const firstPauseMs = 250
 const maxPauseMs = 8_000
-// Whoever is asked to wait longer is told so by the error.
+// For longer waits, the caller gets the error instead.
 const maxRetryAfterMs = 120_000
-// Statuses of a server or proxy that may work the next time.
-const passing = [500, 502, 503, 504]
-// With them nothing of the request was done, if they say when to come again.
-const refused = [409, 429, 503]
+// Statuses of a server or proxy that may work after a retry.
+const transientStatuses = [500, 502, 503, 504]
+// With Retry-After, these mean that the request had no effect.
+const refusedStatuses = [409, 429, 503]
 
 export function createRetryingFetch({ fetch, retries, timeoutMs }: RetryOptions) {
   async function attempt(request: Request): Promise<Response> {
-    // A stream has no end to wait for; its reader notices when it falls silent.
+    // A stream never completes; its reader detects silence.
     const isStream = request.headers.get('accept') === streamType
     const response = isStream
       ? await fetch(request)
       : await fetch(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]) })
     if (isStream && response.ok) return response
-    // Read here, so that an answer that breaks off is a lost one.
+    // Read here, so that an incomplete response counts as lost.
     const body = await readBody(chunksOf(response.body))
     const { status, statusText, headers } = response
     return new Response(body.byteLength > 0 ? body : null, { status, statusText, headers })
@@ -39,20 +39,22 @@ export function createRetryingFetch({ fetch, retries, timeoutMs }: RetryOptions)
     if (request.method === 'POST' && !request.headers.has('idempotency-key')) {
       request.headers.set('idempotency-key', randomKey())
     }
-    // Whether an attempt may have been carried out, though its answer never came.
-    let mayBeDone = false
+    // Whether an earlier attempt may have taken effect without a response.
+    let maybeDone = false
     for (let sent = 1; ; sent++) {
       const isLast = sent > retries
       let pauseMs = backoffMs(sent)
       try {
         const response = await attempt(isLast ? request : request.clone())
-        // Gone is what it should be: whoever asked for it need not know which attempt did it.
-        if (mayBeDone && request.method === 'DELETE' && response.status === 404)
+        // An earlier attempt has deleted it.
+        if (maybeDone && request.method === 'DELETE' && response.status === 404)
           return new Response(null, { status: 204 })
         const waitMs = retryAfterMs(response)
-        const again = waitMs !== null && refused.includes(response.status) && !(await isUnsure(response))
-        if (isLast || !(again || (isRepeatable(request) && passing.includes(response.status)))) return response
-        mayBeDone ||= !again
+        const again =
+          waitMs !== null && refusedStatuses.includes(response.status) && !(await mayHaveCommitted(response))
+        if (isLast || !(again || (isRepeatable(request) && transientStatuses.includes(response.status))))
+          return response
+        maybeDone ||= !again
         if (waitMs !== null) {
           if (waitMs > maxRetryAfterMs) return response
           pauseMs = waitMs + Math.random() * firstPauseMs
@@ -60,26 +62,26 @@ export function createRetryingFetch({ fetch, retries, timeoutMs }: RetryOptions)
       } catch (error) {
         const isFinal = isLast || error instanceof InvalidResponse || request.signal.aborted
         if (isFinal || !isRepeatable(request)) throw error
-        mayBeDone = true
+        maybeDone = true
       }
       await pause(pauseMs, request.signal)
     }
   }
 }
 
-/** The server lost its database, perhaps when everything was done. */
-async function isUnsure(response: Response): Promise<boolean> {
+/** The server lost its database connection, perhaps after the commit. */
+async function mayHaveCommitted(response: Response): Promise<boolean> {
   return response.status === 503 && (await response.clone().text()).includes('"database_unavailable"')
 }
 
-/** Whether a request whose answer was lost may be sent again: it is done once, and the answer is the same. */
+/** Whether resending after a lost response has no further effect and gets the same response. */
 function isRepeatable({ method, headers }: Request): boolean {
-  // The key makes a POST repeatable. A change that depends on a version would be refused by the version it made.
+  // Its key makes a POST repeatable. A repeated change with If-Match would fail, because the first one changed the version.
   if (method === 'PUT' || method === 'DELETE') return (headers.get('if-match') ?? '*') === '*'
   return method !== 'PATCH'
 }
 
-/** Half of it is by chance, so that clients that were refused together do not come back together. */
+/** Half of it is random, so that clients refused together don't return together. */
 export function backoffMs(attempt: number): number {
   const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** (attempt - 1))
   return pauseMs * (0.5 + Math.random() / 2)
@@ -93,7 +95,7 @@ function retryAfterMs({ headers }: Response): number | null {
   return Number.isNaN(ms) ? null : Math.max(0, ms)
 }
 
-// Browsers have randomUUID on HTTPS pages alone.
+// Browsers have randomUUID only on HTTPS pages.
 function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

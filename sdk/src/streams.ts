@@ -1,11 +1,11 @@
-// Server-sent events: reads a stream for as long as it is wanted, and resumes behind the last message when it breaks off.
+// Server-sent events: follows a stream, and resumes after the last message when the connection breaks.
 import { InvalidResponse } from './errors.ts'
 import { backoffMs, pause, streamType } from './retry.ts'
 
 export type Message = { id: string | undefined; event: string; data: string }
 
 export type StreamOptions = {
-  /** Begins behind this event. */
+  /** Starts after this event. */
   lastEventId?: string | undefined
   signal?: AbortSignal | undefined
 }
@@ -13,12 +13,12 @@ export type StreamOptions = {
 /** Opens the stream; throws if it is refused. */
 export type Open = (init: { headers: Record<string, string>; signal: AbortSignal }) => Promise<ReadableStream>
 
-// The server gives a sign of life every 15 s.
-const silentMs = 45_000
+// The server sends a keep-resetTimer every 15 s.
+const silenceMs = 45_000
 // The server's own messages are far smaller.
 const maxMessageLength = 1 << 20
 
-/** Ends when the caller leaves the loop or aborts. An outage is waited for, unless the stream was never open. */
+/** Ends when the caller leaves the loop or aborts. Reconnects after outages, once the stream has been open. */
 export async function* follow(open: Open, options: StreamOptions): AsyncGenerator<Message, void, undefined> {
   const { signal } = options
   let { lastEventId } = options
@@ -28,17 +28,17 @@ export async function* follow(open: Open, options: StreamOptions): AsyncGenerato
     const abort = () => connection.abort(signal?.reason)
     signal?.addEventListener('abort', abort)
     let timer: ReturnType<typeof setTimeout> | undefined
-    const alive = () => {
+    const resetTimer = () => {
       clearTimeout(timer)
-      timer = setTimeout(() => connection.abort(new DOMException('The stream is silent.', 'TimeoutError')), silentMs)
+      timer = setTimeout(() => connection.abort(new DOMException('The stream is silent.', 'TimeoutError')), silenceMs)
     }
     try {
       signal?.throwIfAborted()
-      alive()
+      resetTimer()
       const headers = { accept: streamType, ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) }
       const stream = await open({ headers, signal: connection.signal })
       wasOpen = true
-      for await (const message of readMessages(stream, alive)) {
+      for await (const message of readMessages(stream, resetTimer)) {
         failures = 0
         lastEventId = message.id ?? lastEventId
         yield message
@@ -55,7 +55,7 @@ export async function* follow(open: Open, options: StreamOptions): AsyncGenerato
   }
 }
 
-/** What will not be otherwise the next time: the token is revoked, the resource is gone, or the server is broken. */
+/** Whether a retry can't help: the token is revoked, the resource is gone, or the server is broken. */
 function isFinal(error: unknown): boolean {
   if (error instanceof InvalidResponse) return true
   const { status } = error as { status?: number }
@@ -63,7 +63,7 @@ function isFinal(error: unknown): boolean {
 }
 
 /** The format of the HTML standard, 9.2.6. */
-export async function* readMessages(stream: ReadableStream, alive: () => void): AsyncGenerator<Message> {
+export async function* readMessages(stream: ReadableStream, resetTimer: () => void): AsyncGenerator<Message> {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
   let buffer = ''
   let id: string | undefined
@@ -74,7 +74,7 @@ export async function* readMessages(stream: ReadableStream, alive: () => void): 
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
-      alive()
+      resetTimer()
       buffer += value
       // A CR at the end may be the first half of CRLF.
       const lines = buffer.split(/\r\n|\n|\r(?!$)/)
@@ -96,7 +96,7 @@ export async function* readMessages(stream: ReadableStream, alive: () => void): 
         data = []
         length = 0
       }
-      // Counts what is kept of the message so far: its data, and the line that is still incomplete.
+      // Counts the data of the current message and the incomplete line.
       if (length + buffer.length > maxMessageLength) {
         throw new InvalidResponse('The server sent a message of more than 1 MiB.')
       }

@@ -1,4 +1,4 @@
-// The vocabulary of the API, taken from openapi.yaml: what each path takes, and what it answers.
+// The types of the API from openapi.yaml: parameters and responses by path.
 import type { Client, ClientPathsWithMethod, MaybeOptionalInit } from 'openapi-fetch'
 import type { components, paths } from './generated/api.ts'
 
@@ -11,14 +11,14 @@ export type LogLine = Schemas['LogLine']
 export type Problem = Schemas['Problem']
 export type Project = Schemas['Project']
 
-/** What is called with a token; push hooks are for repository hosts. */
+/** The paths that take a token; push hooks are for Git hosts. */
 export type ApiPaths = Omit<paths, `/hooks/${string}`>
 export type ApiClient = Client<ApiPaths>
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 export type PathOf<M extends Method> = ClientPathsWithMethod<ApiClient, M>
 export type Init<P extends PathOf<M>, M extends Method> = MaybeOptionalInit<ApiPaths[P], M>
-/** The second argument: it may be left out where nothing in it is required. */
+/** The second argument, optional if none of its fields is required. */
 export type InitOf<P extends PathOf<M>, M extends Method> = undefined extends Init<P, M> ? [Init<P, M>?] : [Init<P, M>]
 
 type SuccessOf<R> = R[keyof R & (200 | 201 | 202)]
@@ -27,7 +27,7 @@ type BodyOf<R> = R extends { content: { 'application/json': infer Json } }
   : R extends { content: infer C extends object }
     ? C[keyof C]
     : undefined
-/** The body of the answer: JSON, the text of a zone, or nothing. */
+/** The response body: JSON, the text of a zone, or nothing. */
 export type AnswerOf<P extends PathOf<M>, M extends Method> = ApiPaths[P][M] extends { responses: infer R }
   ? [SuccessOf<R>] extends [never]
     ? undefined
@@ -42,7 +42,7 @@ type TakesCursor<P extends PathOf<'get'>> = [QueryOf<P>] extends [never]
   : QueryOf<P> extends { cursor?: string }
     ? true
     : false
-/** Paths that answer a page of a list. */
+/** Paths that return a page of a list. */
 export type ListPath = {
   [P in PathOf<'get'>]: AnswerOf<P, 'get'> extends { nextCursor: string | null }
     ? TakesCursor<P> extends true

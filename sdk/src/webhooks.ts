@@ -1,41 +1,41 @@
-// Whether a webhook's request is genuine, by the rules of Standard Webhooks; WebCrypto does the work in every runtime.
+// Verifies webhook requests as specified by Standard Webhooks, with WebCrypto, which every runtime has.
 import type { Event } from './types.ts'
 
-/** The request is not one that Berth sent, or it is an old one that somebody sends again. Answer it with 401. */
+/** The request isn't from Berth, or it is a replayed old one. Respond with 401. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError'
 }
 
 export type WebhookRequest = {
-  /** As it came: one that was parsed and written again is not signed. */
+  /** The raw body: reserialized JSON doesn't match the signature. */
   body: string | Uint8Array
   headers: Headers | Record<string, string | string[] | undefined>
-  /** `whsec_…` of `POST /webhooks`. */
+  /** `whsec_…` from `POST /webhooks`. */
   secret: string
-  /** How old a request may be: 300 unless said otherwise. */
+  /** The maximum age of a request (default: 300). */
   toleranceSeconds?: number
 }
 
 const defaultToleranceSeconds = 300
-// Berth sends two at most; each costs a hash of the body, and anybody may send a header full of them.
+// Berth sends at most two. Each costs a hash of the body, and an attacker may send many.
 const maxSignatures = 10
 
-/** The event of a genuine request. `id` stays the same when it is sent again: handle each once. */
+/** Returns the event of a verified request. Retries have the same `id`: handle each once. */
 export async function verifyWebhook(request: WebhookRequest): Promise<Event> {
   const { headers, secret, toleranceSeconds = defaultToleranceSeconds } = request
   const id = header(headers, 'webhook-id')
   const timestamp = header(headers, 'webhook-timestamp')
   const signatures = header(headers, 'webhook-signature').split(' ', maxSignatures)
   if (!/^\d{1,12}$/.test(timestamp) || !(Math.abs(Date.now() / 1000 - Number(timestamp)) <= toleranceSeconds)) {
-    throw new WebhookVerificationError('webhook-timestamp is not of the last minutes')
+    throw new WebhookVerificationError('webhook-timestamp is not recent')
   }
   const body = typeof request.body === 'string' ? encode(request.body) : request.body
   const signed = join(encode(`${id}.${timestamp}.`), body)
   const keyBytes = decode(secret.replace(/^whsec_/, ''))
-  if (!keyBytes?.length) throw new TypeError('the secret is not one of a webhook: whsec_…')
+  if (!keyBytes?.length) throw new TypeError('the secret must be a webhook secret: whsec_…')
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const key = await crypto.subtle.importKey('raw', keyBytes, algorithm, false, ['verify'])
-  // During a rotation there is one for each secret.
+  // During a rotation there is a signature for each secret.
   for (const signature of signatures) {
     const bytes = signature.startsWith('v1,') ? decode(signature.slice(3)) : null
     // Compares in constant time.
@@ -43,7 +43,7 @@ export async function verifyWebhook(request: WebhookRequest): Promise<Event> {
       return JSON.parse(new TextDecoder().decode(body)) as Event
     }
   }
-  throw new WebhookVerificationError('no signature of webhook-signature belongs to the body and the secret')
+  throw new WebhookVerificationError('no signature in webhook-signature matches')
 }
 
 function header(headers: WebhookRequest['headers'], name: string): string {
