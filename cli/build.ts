@@ -1,4 +1,4 @@
-// Builds the command line into one file, which needs Node alone.
+// Bundles the CLI into one file that needs only Node.
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { build } from 'esbuild'
@@ -10,7 +10,7 @@ export async function buildCli(outfile: string): Promise<void> {
     entryPoints: ['src/main.ts'],
     bundle: true,
     platform: 'node',
-    // Modules of Node are loaded by those who need them, and not all at the start.
+    // Node's modules are loaded when needed instead of all at startup.
     format: 'iife',
     target: 'node20',
     minify: true,
@@ -19,7 +19,7 @@ export async function buildCli(outfile: string): Promise<void> {
     define: { BERTH_CLI_VERSION: JSON.stringify(cli.version) },
   })
 
-  // A script for both kinds of modules: whoever fetches it names it as they like, in a folder of either kind.
+  // Works as CommonJS and as ES module: users choose the file's name and folder.
   const load = 'process.getBuiltinModule?process.getBuiltinModule.bind(process):require'
   await mkdir(dirname(outfile), { recursive: true })
   await writeFile(outfile, `#!/usr/bin/env node\n((require)=>{${outputFiles[0]!.text}})(${load})\n`)

@@ -1,4 +1,4 @@
-// The whole command line. Each command's code is loaded when it is run.
+// The command tree. Each command's code is loaded when it runs.
 import { Command } from 'commander'
 import { declareAccount, declareSignIn } from './groups/account.ts'
 import { declareDeployments } from './groups/deployments.ts'
@@ -10,8 +10,8 @@ import { createTree, type On } from './kit/tree.ts'
 
 type Options = { only?: string | undefined; silent?: boolean }
 
-/** The tree of commands, or `only` one of them; `call` receives each command with what it does. */
-export function describe(call: On, { only, silent }: Options = {}): Command {
+/** The command tree, or `only` one command; `call` receives each command with a loader of its action. */
+export function createProgram(call: On, { only, silent }: Options = {}): Command {
   const program = new Command('berth')
     .description('Deployments, domains, DNS and everything else on a Berth server.')
     .version(version, '-V, --version')
@@ -30,6 +30,6 @@ export function describe(call: On, { only, silent }: Options = {}): Command {
   declareProjects(tree)
   declareDomains(tree)
   declareAccount(tree)
-  declareTools(tree, () => describe(() => {}))
+  declareTools(tree, () => createProgram(() => {}))
   return program
 }

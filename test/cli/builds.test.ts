@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Command } from 'commander'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { describe as describeCommands } from '../../cli/src/program.ts'
+import { createProgram } from '../../cli/src/program.ts'
 import { finishDeployment } from '../../src/services/deployments/states.ts'
 import { sharedApi, type TestApi } from '../helpers/api.ts'
 import { type CommandLine, openCommandLine } from '../helpers/command-line.ts'
@@ -136,7 +136,7 @@ describe('the tree of commands', () => {
     command.commands.length > 0 ? command.commands.flatMap(leavesOf) : [command]
   const nameOf = (command: Command): string =>
     command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name()
-  const leaves = leavesOf(describeCommands(() => {}))
+  const leaves = leavesOf(createProgram(() => {}))
 
   test('has -p, --project on every command that acts on a project', () => {
     const without = leaves.filter(

@@ -196,7 +196,9 @@ test('files of secrets are not uploaded unless they are named', async () => {
   const first = await deploy()
   expect(first).toMatchObject({
     code: 0,
-    stderr: expect.stringContaining('Not uploaded: .env, .env.production, app/.env.local'),
+    stderr: expect.stringContaining(
+      'Not uploaded because they may contain secrets: .env, .env.production, app/.env.local',
+    ),
   })
   expect(files.map(({ path }) => path)).toEqual(['.env.example', 'index.html'])
   // Line ends of Windows, too.

@@ -41,8 +41,8 @@ test('variables are readable unless they are secret, and stay what they are', as
   const file = join(cli.directory, '.env.test')
   const pulled = await run('env', 'pull', file, '-p', 'site')
   expect(pulled.stderr).toContain('Wrote 2 variables')
-  expect(pulled.stderr).toContain('Withheld 1 secret variable: KEY')
-  const names = '# Withheld, because their values are secret (1):\n# KEY=\n'
+  expect(pulled.stderr).toContain('Left out 1 secret value: KEY')
+  const names = '# Secret, values not included (1):\n# KEY=\n'
   expect(await readFile(file, 'utf8')).toBe(`OPEN=x\nPAGE="a b"\n${names}`)
   expect((await run('env', 'pull', file, '-p', 'site')).code).toBe(2)
   const found = await json('env', 'pull', file, '-p', 'site', '--yes')

@@ -130,8 +130,8 @@ test.each([
 
 test.each([
   [{}, 'a deployment'],
-  [5, 'JSON of the API'],
-  ['dpl_1', 'JSON of the API'],
+  [5, 'a JSON object'],
+  ['dpl_1', 'a JSON object'],
   [{ ...made, id: '' }, 'a deployment'],
   [{ ...made, id: 7 }, 'a deployment'],
   [{ ...made, uploads: 5 }, 'a deployment'],

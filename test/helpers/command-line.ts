@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { vi } from 'vitest'
 import { buildParts } from '../../build/parts.ts'
-import { codeOf, tell } from '../../cli/src/kit/failures.ts'
+import { exitCodeOf, printError } from '../../cli/src/kit/failures.ts'
 import { run as runProgram } from '../../cli/src/run.ts'
 
 export type CliEnded = { code: number | null; stdout: string; stderr: string }
@@ -113,8 +113,8 @@ async function runHere(
   try {
     ended.code = await runProgram(args, null)
   } catch (error) {
-    tell(error, args.includes('--json'))
-    ended.code = codeOf(error)
+    printError(error, args.includes('--json'))
+    ended.code = exitCodeOf(error)
   } finally {
     process.chdir(own.cwd)
     process.env = own.env

@@ -1,7 +1,7 @@
 // `berth api`: calls the API directly.
 import { readFile } from 'node:fs/promises'
 import type { Action } from '../kit/action.ts'
-import { codeOfStatus, usage } from '../kit/failures.ts'
+import { exitCodeOfStatus, usage } from '../kit/failures.ts'
 import { readStdin } from '../kit/prompt.ts'
 import { clean, cleanJson, cleanLines } from '../kit/text.ts'
 
@@ -15,22 +15,22 @@ export const api: Action<Options> = async (context, [path], options) => {
   const headers = Object.fromEntries((options.header ?? []).map((text) => split(text, ':', '--header')))
   const type = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
   const sent = body ?? (isRead || fields.length === 0 ? undefined : JSON.stringify(objectOf(fields)))
-  const answer = await context.send(method, addressOf(path!, isRead ? fields : []), {
+  const response = await context.send(method, pathOf(path!, isRead ? fields : []), {
     body: sent,
     headers: { ...(sent !== undefined && !type && { 'content-type': 'application/json' }), ...headers },
     any: true,
   })
   if (options.include) {
-    const lines = [`HTTP ${answer.status}`, ...[...answer.headers].map(([name, value]) => `${name}: ${value}`)]
+    const lines = [`HTTP ${response.status}`, ...[...response.headers].map(([name, value]) => `${name}: ${value}`)]
     process.stdout.write(`${lines.map(clean).join('\n')}\n\n`)
   }
-  const text = await answer.text()
-  if (text !== '') process.stdout.write(`${readable(text, answer.headers.get('content-type') ?? '')}\n`)
-  return codeOfStatus(answer.status)
+  const text = await response.text()
+  if (text !== '') process.stdout.write(`${format(text, response.headers.get('content-type') ?? '')}\n`)
+  return exitCodeOfStatus(response.status)
 }
 
-/** Below /api, whether that is written or not; never another server, which would get the token. */
-function addressOf(path: string, query: [string, string][]): string {
+/** The path with or without /api. Never another server: it would get the token. */
+function pathOf(path: string, query: [string, string][]): string {
   if (/^[a-z][a-z0-9+.-]*:|^[/\\]{2}/i.test(path)) throw usage('The path must be a path of the API, such as /projects.')
   const url = new URL(`/api/${path.replace(/^\/+/, '').replace(/^api\//, '')}`, 'http://server')
   for (const [name, value] of query) url.searchParams.append(name, value)
@@ -51,23 +51,23 @@ function split(text: string, by: string, option: string): [string, string] {
   return [text.slice(0, at), by === ':' ? text.slice(at + 1).trim() : text.slice(at + 1)]
 }
 
-/** `a.b=1` is nested; true, false, null and numbers are what they look like, all else is text. */
+/** `a.b=1` is nested. true, false, null and numbers are parsed; everything else is text. */
 function objectOf(fields: [string, string][]): object {
-  const whole: Record<string, unknown> = {}
+  const root: Record<string, unknown> = {}
   for (const [name, value] of fields) {
     const keys = name.split('.')
     const last = keys.pop()!
-    let at = whole
+    let parent = root
     for (const key of keys) {
-      at[key] ??= {}
-      at = at[key] as Record<string, unknown>
+      parent[key] ??= {}
+      parent = parent[key] as Record<string, unknown>
     }
-    at[last] = /^(true|false|null|-?\d+(\.\d+)?)$/.test(value) ? JSON.parse(value) : value
+    parent[last] = /^(true|false|null|-?\d+(\.\d+)?)$/.test(value) ? JSON.parse(value) : value
   }
-  return whole
+  return root
 }
 
-function readable(text: string, type: string): string {
+function format(text: string, type: string): string {
   if (!/json/.test(type)) return cleanLines(text)
   try {
     return cleanJson(JSON.parse(text), 2)

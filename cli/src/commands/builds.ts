@@ -8,9 +8,9 @@ import { deploymentOf } from '../kit/messages.ts'
 import { requireProject } from '../kit/project.ts'
 import { clean } from '../kit/text.ts'
 
-type OfProject = { project?: string }
+type ProjectOption = { project?: string }
 
-export const cancel: Action<OfProject> = async (context, [given], { project }) => {
+export const cancel: Action<ProjectOption> = async (context, [given], { project }) => {
   const id = given ? (await findDeployment(context, given, project)).id : await newestBuild(context, project)
   const canceled = await deploymentOf(await context.send('POST', `/api/deployments/${encodeURIComponent(id)}/cancel`))
   context.out.say(`Canceled ${clean(canceled.id)} of ${clean(canceled.project)}.`)
@@ -24,14 +24,14 @@ async function newestBuild(context: Context, given: string | undefined): Promise
   return found.id
 }
 
-type Redeploy = OfProject & { prod?: boolean; wait: boolean }
+type Redeploy = ProjectOption & { prod?: boolean; wait: boolean }
 
 export const redeploy: Action<Redeploy> = async (context, [given], { project, prod, wait }) => {
   const before = given ? await findDeployment(context, given, project) : await newest(context, project)
   const path = `/api/deployments/${encodeURIComponent(before.id)}/redeploy`
-  const made = await startBuild(context, path, prod ? { production: true } : {})
-  context.out.say(`Redeploying ${clean(before.id)} of ${clean(made.project)}`)
-  return finishBuild(context, made, wait)
+  const created = await startBuild(context, path, prod ? { production: true } : {})
+  context.out.say(`Redeploying ${clean(before.id)} of ${clean(created.project)}`)
+  return finishBuild(context, created, wait)
 }
 
 async function newest(context: Context, given: string | undefined) {

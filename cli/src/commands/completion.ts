@@ -1,11 +1,11 @@
-// `berth completion`: scripts for shells, generated from the tree of commands.
+// `berth completion`: shell completion scripts, generated from the command tree.
 import type { Command } from 'commander'
 import type { Action } from '../kit/action.ts'
 import { usage } from '../kit/failures.ts'
 
 type Entry = { path: string; words: string[] }
 
-/** Each command with the subcommands and options that may follow it. */
+/** Each command with its subcommands and options. */
 function entriesOf(command: Command, path: string[] = []): Entry[] {
   const options = [...command.options, ...(path.length > 0 ? rootOf(command).options : [])].flatMap(
     ({ long }) => long ?? [],

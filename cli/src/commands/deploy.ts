@@ -4,10 +4,10 @@ import {
   createBuild,
   finishBuild,
   followBuild,
+  onInterruptSayContinues,
   showResult,
   showStarted,
   startBuild,
-  tellContinues,
 } from '../kit/builds.ts'
 import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
@@ -34,8 +34,8 @@ async function deployRef(
   if (directory !== undefined || prebuilt)
     throw usage("--ref deploys from the project's repository. Leave out the folder and --prebuilt.")
   const project = await requireProject(context, given)
-  const made = await startBuild(context, '/api/deployments', { project, ref, production: prod })
-  return finishBuild(context, made, wait)
+  const created = await startBuild(context, '/api/deployments', { project, ref, production: prod })
+  return finishBuild(context, created, wait)
 }
 
 async function deployFolder(context: Context, directory: string, options: Options): Promise<number> {
@@ -45,47 +45,49 @@ async function deployFolder(context: Context, directory: string, options: Option
   if (existing === null) await requireConsent(context, directory)
   const files = await readFolder(context, directory)
   context.signal.throwIfAborted()
-  const created = existing === null ? await createProject(context, directory) : null
-  const project = existing ?? created!.name
+  const newProject = existing === null ? await createProject(context, directory) : null
+  const project = existing ?? newProject!.name
   const source = { files, ...(prebuilt && { prebuilt }) }
   const creating = createBuild(context, '/api/deployments', { project, production: prod, source })
-  // A deployment with half of its files would wait for the rest until it expires.
+  // An incomplete deployment would wait for its files until it expires.
   const cancel = () =>
     creating.then(
       ({ id }) => context.cancel(id),
       () => {},
     )
   context.undo.add(cancel)
-  const made = await creating.catch(async (error) => {
-    if (!context.signal.aborted) await created?.remove()
+  const created = await creating.catch(async (error) => {
+    if (!context.signal.aborted) await newProject?.remove()
     throw error
   })
   context.signal.throwIfAborted()
-  await created?.keep()
+  await newProject?.link()
   if (!wait) {
-    await send(context, directory, files, made, cancel)
-    return showStarted(context, made)
+    await send(context, directory, files, created, cancel)
+    return showStarted(context, created)
   }
-  out.say(`Building ${clean(made.id)}`)
-  // Reads the log while files are still being uploaded.
-  const ending = new AbortController()
-  const following = followBuild({ ...context, signal: AbortSignal.any([context.signal, ending.signal]) }, made)
+  out.say(`Building ${clean(created.id)}`)
+  // Follows the log while files are still being uploaded.
+  const uploadFailed = new AbortController()
+  const following = followBuild({ ...context, signal: AbortSignal.any([context.signal, uploadFailed.signal]) }, created)
   following.catch(() => {})
-  await send(context, directory, files, made, cancel).catch((error) => {
-    ending.abort(error)
+  await send(context, directory, files, created, cancel).catch((error) => {
+    uploadFailed.abort(error)
     throw error
   })
-  const tell = tellContinues(context, made)
-  const done = await following
-  context.undo.delete(tell)
-  return showResult(context, done)
+  const say = onInterruptSayContinues(context, created)
+  const finished = await following
+  context.undo.delete(say)
+  return showResult(context, finished)
 }
 
 async function readFolder({ out }: Context, directory: string): Promise<SourceFile[]> {
   const { paths, secrets } = await listFiles(directory)
   if (secrets.length > 0) {
-    const named = `${clean(secrets.slice(0, 5).join(', '))}${secrets.length > 5 ? ' …' : ''}`
-    out.say(`Not uploaded: ${named}. To include a file, add it to .berthignore: !${clean(secrets[0])}`)
+    const names = `${clean(secrets.slice(0, 5).join(', '))}${secrets.length > 5 ? ' …' : ''}`
+    out.say(
+      `Not uploaded because they may contain secrets: ${names}. To include a file, add !${clean(secrets[0])} to .berthignore.`,
+    )
   }
   if (paths.length === 0) throw usage(`There are no files to deploy in ${directory}.`)
   return hashFiles(directory, paths, (done) => out.progress(`Reading ${done} of ${count(paths.length, 'file')}`))
@@ -96,10 +98,10 @@ async function send(
   context: Context,
   directory: string,
   files: SourceFile[],
-  made: Uploading,
+  created: Uploading,
   cancel: () => Promise<void>,
 ): Promise<void> {
-  const missing = made.uploads?.missing ?? []
+  const missing = created.uploads?.missing ?? []
   try {
     const bytes = await upload(context, directory, files, missing)
     context.out.say(

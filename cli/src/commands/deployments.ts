@@ -1,27 +1,27 @@
-// Existing deployments: their list, their log, and which of them serves production.
+// Commands for existing deployments: list, logs, inspect, promote and rollback.
 import type { Deployment } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
-import { ended } from '../kit/builds.ts'
-import { collect, countOf } from '../kit/collect.ts'
+import { reportResult } from '../kit/builds.ts'
+import { collect, parseLimit } from '../kit/collect.ts'
 import type { Context } from '../kit/context.ts'
-import { findDeployment, findServing, newestDeployment, tellPinned } from '../kit/deployments.ts'
+import { findDeployment, findServing, newestDeployment, sayPinned } from '../kit/deployments.ts'
 import { exitCodes, Failure } from '../kit/failures.ts'
-import { expectProject, findProject, requireProject } from '../kit/project.ts'
+import { checkProjectIfEmpty, findProject, requireProject } from '../kit/project.ts'
 import { clean, cleanLog, time } from '../kit/text.ts'
-import type { Answer } from '../kit/wire.ts'
+import type { ApiResponse } from '../kit/wire.ts'
 
-type OfProject = { project?: string }
+type ProjectOption = { project?: string }
 
-export const list: Action<OfProject & { all?: boolean; limit: string }> = async (
+export const list: Action<ProjectOption & { all?: boolean; limit: string }> = async (
   context,
   _,
   { all, limit, ...given },
 ) => {
   const project = all ? null : await findProject(context, given.project)
-  const most = countOf(limit)
-  const query = { ...(project && { project: [project] }), limit: Math.max(1, Math.min(100, most)) }
-  const found = await collect((await context.berth()).list('/deployments', { params: { query } }), most)
-  await expectProject(context, project, found)
+  const max = parseLimit(limit)
+  const query = { ...(project && { project: [project] }), limit: Math.max(1, Math.min(100, max)) }
+  const found = await collect((await context.berth()).list('/deployments', { params: { query } }), max)
+  await checkProjectIfEmpty(context, project, found)
   context.out.list(found, ['ID', 'PROJECT', 'STATE', 'CREATED', 'URL'], (it: Deployment) => [
     it.id,
     it.project,
@@ -31,7 +31,7 @@ export const list: Action<OfProject & { all?: boolean; limit: string }> = async 
   ])
 }
 
-export const logs: Action<OfProject & { follow?: boolean }> = async (context, [given], { project, follow }) => {
+export const logs: Action<ProjectOption & { follow?: boolean }> = async (context, [given], { project, follow }) => {
   const { out, signal } = context
   const berth = await context.berth()
   const id = given ? (await findDeployment(context, given, project)).id : await chooseLog(context, project, follow)
@@ -44,10 +44,10 @@ export const logs: Action<OfProject & { follow?: boolean }> = async (context, [g
     return
   }
   for await (const line of berth.logs(id, { signal })) show(line)
-  return ended(await berth.get('/deployments/{id}', { params: { path: { id } } }), out)
+  return reportResult(await berth.get('/deployments/{id}', { params: { path: { id } } }), out)
 }
 
-/** What serves production, unless there is a build to follow; says which deployment it is. */
+/** The deployment in production, unless there is a build to follow; says which one it chose. */
 async function chooseLog(context: Context, given: string | undefined, follow?: boolean): Promise<string> {
   const project = await requireProject(context, given)
   const newest = await newestDeployment(context, project)
@@ -56,8 +56,8 @@ async function chooseLog(context: Context, given: string | undefined, follow?: b
   const serving = follow && state === 'BUILDING' ? null : await findServing(context, project)
   const { out } = context
   if (!serving || serving.id === id) {
-    const what = serving ? 'production' : state === 'BUILDING' ? 'the build in progress' : 'the newest deployment'
-    out.say(`Log of ${clean(id)}, ${what} of ${clean(newest.project)}:`)
+    const role = serving ? 'production' : state === 'BUILDING' ? 'the build in progress' : 'the newest deployment'
+    out.say(`Log of ${clean(id)}, ${role} of ${clean(newest.project)}:`)
     return id
   }
   out.say(`Log of ${clean(serving.id)}, production of ${clean(newest.project)}:`)
@@ -65,7 +65,7 @@ async function chooseLog(context: Context, given: string | undefined, follow?: b
   return serving.id
 }
 
-export const inspect: Action<OfProject & { wait?: boolean }> = async (context, [id], { project, wait }) => {
+export const inspect: Action<ProjectOption & { wait?: boolean }> = async (context, [id], { project, wait }) => {
   const { out, signal } = context
   const berth = await context.berth()
   let found = await findDeployment(context, id!, project)
@@ -75,7 +75,7 @@ export const inspect: Action<OfProject & { wait?: boolean }> = async (context, [
     found = (await berth.get('/deployments/{id}', { params, signal } as never)) as Deployment
   }
   out.show(found, () => card(found))
-  return wait ? ended(found, out) : exitCodes.ok
+  return wait ? reportResult(found, out) : exitCodes.ok
 }
 
 function card(it: Deployment): string {
@@ -98,26 +98,26 @@ function card(it: Deployment): string {
   return rows.map(([name, value]) => `${name.padEnd(11)} ${clean(value) || '-'}`).join('\n')
 }
 
-export const promote: Action<OfProject & { pin?: boolean }> = async (context, [id], { project, pin }) => {
+export const promote: Action<ProjectOption & { pin?: boolean }> = async (context, [id], { project, pin }) => {
   if (project !== undefined) await findDeployment(context, id!, project)
   const path = `/api/deployments/${encodeURIComponent(id!)}/promote`
-  await tellProduction(context, await context.send('POST', path, { body: pin ? { pin } : {} }))
+  await showProduction(context, await context.send('POST', path, { body: pin ? { pin } : {} }))
 }
 
-export const rollback: Action<OfProject> = async (context, [id], { project }) => {
+export const rollback: Action<ProjectOption> = async (context, [id], { project }) => {
   const name = id ? (await findDeployment(context, id, project)).project : await requireProject(context, project)
   const path = `/api/projects/${encodeURIComponent(name)}/rollback`
-  await tellProduction(context, await context.send('POST', path, { body: id ? { to: id } : {} }))
+  await showProduction(context, await context.send('POST', path, { body: id ? { to: id } : {} }))
 }
 
-async function tellProduction(context: Context, answer: Answer): Promise<void> {
+async function showProduction(context: Context, response: ApiResponse): Promise<void> {
   const { out } = context
-  const it = (await answer.json()) as Deployment
-  out.say(`${clean(it.id)} is production of ${clean(it.project)}.`)
-  if (answer.headers.get('production-served') === 'false') {
+  const it = (await response.json()) as Deployment
+  out.say(`${clean(it.id)} is now production of ${clean(it.project)}.`)
+  if (response.headers.get('production-served') === 'false') {
     const { waitingFor = [] } = (await findServing(context, it.project)) ?? {}
     out.say(`Some visitors still get the previous one. Waiting for: ${waitingFor.map(clean).join(', ') || 'an edge'}.`)
   }
   out.show(it, () => clean(it.url))
-  if (it.pinned) tellPinned(out, it.pinned)
+  if (it.pinned) sayPinned(out, it.pinned)
 }

@@ -26,11 +26,11 @@ export const set: Action<{ ttl?: string }> = async ({ berth, out }, [domain, nam
   if (ttl !== undefined && !/^\d{1,6}$/.test(ttl)) throw usage('--ttl must be a number of seconds.')
   const path = { domain: domain!, name: name!, type: type!.toUpperCase() }
   const body = { values, ...(ttl && { ttl: Number(ttl) }) }
-  const kept = await (await berth()).put('/dns/{domain}/rrsets/{name}/{type}', { params: { path }, body })
-  out.show(kept, () =>
-    kept.values
+  const rrset = await (await berth()).put('/dns/{domain}/rrsets/{name}/{type}', { params: { path }, body })
+  out.show(rrset, () =>
+    rrset.values
       .map((value) =>
-        cells({ ...kept, value })
+        cells({ ...rrset, value })
           .map(clean)
           .join('  '),
       )
@@ -44,7 +44,7 @@ export const remove: Action = async ({ berth, out, options, signal }, [domain, n
   if (type === undefined && !isId) throw usage('Add the type, such as `berth dns rm example.com www A`.')
   if (type !== undefined && isId) throw usage('A record ID takes no type.')
   const path = { domain: domain!, name: name!, type: type?.toUpperCase() ?? '' }
-  // The API accepts deleting a set that doesn't exist; someone who types its name has probably mistyped it.
+  // The API accepts deleting a set that doesn't exist, but a typed name that doesn't exist is probably a typo.
   if (!isId) await client.get('/dns/{domain}/rrsets/{name}/{type}', { params: { path } })
   await confirm(`Delete ${type ? `${type} of ` : ''}${name} in ${domain}?`, options.yes, signal)
   if (isId) await client.delete('/dns/{domain}/records/{id}', { params: { path: { domain: domain!, id: name! } } })
@@ -64,17 +64,17 @@ export const importZone: Action<Import> = async (context, [domain, file], flags)
         })
   const { dryRun = false, skipUnsupported = false } = flags
   const client = await berth()
-  // Replaces only what the person was shown; with --yes, whatever is there.
+  // Replaces only the version the person was shown; with --yes, any version.
   let ifMatch = '*'
-  const send = (only: boolean) =>
+  const send = (isDryRun: boolean) =>
     client.put('/dns/{domain}/zone', {
-      params: { path: { domain: domain! }, query: { dryRun: only, skipUnsupported } },
+      params: { path: { domain: domain! }, query: { dryRun: isDryRun, skipUnsupported } },
       headers: { 'if-match': ifMatch },
       body,
     } as never)
   if (!dryRun && !options.yes) {
-    const now = await context.send('GET', `/api/dns/${encodeURIComponent(domain!)}/zone`)
-    ifMatch = now.headers.get('etag') ?? '*'
+    const current = await context.send('GET', `/api/dns/${encodeURIComponent(domain!)}/zone`)
+    ifMatch = current.headers.get('etag') ?? '*'
     const { created, updated, deleted } = await send(true)
     await confirm(
       `Create ${created}, change ${updated} and delete ${deleted} records of ${domain}?`,
@@ -82,22 +82,22 @@ export const importZone: Action<Import> = async (context, [domain, file], flags)
       signal,
     )
   }
-  const done = await send(dryRun)
+  const result = await send(dryRun)
   fromServer(() => {
-    for (const it of done.skipped) out.say(`Line ${clean(it.line)} is not imported: ${clean(it.detail)}`)
-    for (const it of done.notes) out.say(`Line ${clean(it.line)}: ${clean(it.detail)}`)
-    for (const it of done.hidden)
+    for (const it of result.skipped) out.say(`Line ${clean(it.line)} was skipped: ${clean(it.detail)}`)
+    for (const it of result.notes) out.say(`Line ${clean(it.line)}: ${clean(it.detail)}`)
+    for (const it of result.hidden)
       out.say(`${clean(it.name)} ${clean(it.type)} is hidden by the NS records of ${clean(it.delegation)}`)
   })
-  const signed = (sign: string, it: Shown) => `${sign} ${cells(it).map(clean).join('  ')}`
-  out.show(done, () =>
+  const withSign = (sign: string, it: Shown) => `${sign} ${cells(it).map(clean).join('  ')}`
+  out.show(result, () =>
     [
-      ...done.changes.deleted.map((it) => signed('-', it)),
-      ...done.changes.updated.flatMap((it) => [signed('-', it.before), signed('+', it.after)]),
-      ...done.changes.created.map((it) => signed('+', it)),
+      ...result.changes.deleted.map((it) => withSign('-', it)),
+      ...result.changes.updated.flatMap((it) => [withSign('-', it.before), withSign('+', it.after)]),
+      ...result.changes.created.map((it) => withSign('+', it)),
     ].join('\n'),
   )
-  const { created, updated, deleted, unchanged } = done
+  const { created, updated, deleted, unchanged } = result
   out.say(
     dryRun
       ? `This would create ${created}, change ${updated} and delete ${deleted} records, and leave ${unchanged} unchanged.`
@@ -110,20 +110,20 @@ export const exportZone: Action = async ({ berth, out }, [domain]) => {
   const zone = (await (
     await berth()
   ).get('/dns/{domain}/zone', { params: { path: { domain: domain! } } })) as unknown as string
-  // A zone file has tabs, and nothing else that a terminal would act upon.
+  // A zone file has tabs, but no other control characters.
   out.show({ domain, zone }, () => cleanLines(zone))
 }
 
 const states = ['on', 'off']
 
-/** Shows how the zone is signed, after turning signing on or off if asked to. */
-export const dnssec: Action = async ({ berth, out, options, signal }, [domain, wanted]) => {
-  if (wanted !== undefined && !states.includes(wanted)) throw usage(`The state must be on or off, not ${wanted}.`)
+/** Turns signing on or off if a state is given, then shows how the zone is withSign. */
+export const dnssec: Action = async ({ berth, out, options, signal }, [domain, state]) => {
+  if (state !== undefined && !states.includes(state)) throw usage(`The state must be on or off, not ${state}.`)
   const client = await berth()
   const params = { path: { domain: domain! } }
-  if (wanted === 'off') await confirm(`Stop signing ${domain}?`, options.yes, signal)
-  const zone = wanted
-    ? await client.put('/dns/{domain}/dnssec', { params, body: { enabled: wanted === 'on' } })
+  if (state === 'off') await confirm(`Stop signing ${domain}?`, options.yes, signal)
+  const zone = state
+    ? await client.put('/dns/{domain}/dnssec', { params, body: { enabled: state === 'on' } })
     : await client.get('/dns/{domain}/dnssec', { params })
   if (zone.reason) out.say(clean(zone.reason))
   out.show(zone, () =>

@@ -1,11 +1,11 @@
-// `berth domains`: attaches domains and watches them become active.
+// `berth domains`: attaches, verifies and lists domains.
 import type { Domain } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
 import { collect } from '../kit/collect.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes } from '../kit/failures.ts'
 import type { Output } from '../kit/output.ts'
-import { expectProject, findProject, requireProject } from '../kit/project.ts'
+import { checkProjectIfEmpty, findProject, requireProject } from '../kit/project.ts'
 import { confirm } from '../kit/prompt.ts'
 import { fromServer } from '../kit/shape.ts'
 import { clean, time } from '../kit/text.ts'
@@ -14,7 +14,7 @@ export const list: Action<{ project?: string }> = async (context, _, options) =>
   const project = await findProject(context, options.project)
   const query = project ? { project: [project] } : {}
   const found = await collect((await context.berth()).list('/domains', { params: { query } }))
-  await expectProject(context, project, found)
+  await checkProjectIfEmpty(context, project, found)
   const heads = ['NAME', 'PROJECT', 'VERIFIED', 'SSL', 'CREATED']
   context.out.list(found, heads, (it: Domain) => [
     it.name,
@@ -30,10 +30,10 @@ export const add: Action<{ project?: string; wait?: boolean }> = async (context,
   const project = await requireProject(context, options.project)
   let domain = await (await context.berth()).post('/domains', { body: { project, name: name! } })
   out.say(`Attached ${clean(domain.name)} to ${clean(domain.project)}.`)
-  if (!domain.verified) fromServer(() => tellWhatToSet(domain, out))
+  if (!domain.verified) fromServer(() => sayRecordsToSet(domain, out))
   if (options.wait) domain = await watch(context, domain)
   out.show(domain, () => card(domain))
-  return options.wait ? verdict(domain, out) : exitCodes.ok
+  return options.wait ? reportResult(domain, out) : exitCodes.ok
 }
 
 export const verify: Action<{ wait?: boolean }> = async (context, [name], options) => {
@@ -44,28 +44,28 @@ export const verify: Action<{ wait?: boolean }> = async (context, [name], option
   if (options.wait) domain = await watch(context, domain)
   // The check has just been requested: its result comes within seconds.
   else domain = await berth.get('/domains/{name}', { params: { path, query: { wait: 5 } }, signal } as never)
-  if (!domain.verified) fromServer(() => tellWhatToSet(domain, out))
+  if (!domain.verified) fromServer(() => sayRecordsToSet(domain, out))
   out.show(domain, () => card(domain))
-  if (options.wait) return verdict(domain, out)
+  if (options.wait) return reportResult(domain, out)
   return domain.verified ? exitCodes.ok : exitCodes.failed
 }
 
-function tellWhatToSet({ name, nameservers, verification: { txt } }: Domain, out: Output): void {
-  out.say(`Set one of these at the registrar of ${clean(name)}:`)
-  out.say(`  nameservers  ${nameservers.map(clean).join('  ')}`)
-  out.say(`  TXT record   ${clean(txt.name)}  ${clean(txt.value)}`)
+function sayRecordsToSet({ name, nameservers, verification: { txt } }: Domain, out: Output): void {
+  out.say(`Set one of these for ${clean(name)}:`)
+  out.say(`  nameservers at the registrar  ${nameservers.map(clean).join('  ')}`)
+  out.say(`  TXT record in its DNS         ${clean(txt.name)}  ${clean(txt.value)}`)
 }
 
-/** Polls until it is verified and has its certificate, and prints each change. */
+/** Waits until the domain is verified and has its certificate, and prints each change. */
 async function watch(context: Context, from: Domain): Promise<Domain> {
   const { out, signal } = context
   const berth = await context.berth()
   let domain = from
-  let printed = ''
+  let lastState = ''
   for (;;) {
     const now = fromServer(() => stateOf(domain))
-    if (now !== printed) out.say(now)
-    printed = now
+    if (now !== lastState) out.say(now)
+    lastState = now
     if (isSettled(domain)) return domain
     out.progress(`Waiting for ${domain.name} …`)
     const startedMs = Date.now()
@@ -89,7 +89,7 @@ function stateOf({ verified, ssl, verification: { reason, observed }, certificat
   return `verified; certificate: ${clean(ssl)}${certificate?.lastError ? ` (${clean(certificate.lastError)})` : ''}`
 }
 
-function verdict({ ssl, verified }: Domain, out: Output): number {
+function reportResult({ ssl, verified }: Domain, out: Output): number {
   const isGood = verified && ssl === 'ACTIVE'
   out.say(isGood ? out.paint('green', 'Done.') : out.paint('red', 'The domain has no active certificate.'))
   return isGood ? exitCodes.ok : exitCodes.failed

@@ -2,7 +2,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import type { Event } from '../../../sdk/src/types.ts'
 import type { Action } from '../kit/action.ts'
-import { collect, countOf } from '../kit/collect.ts'
+import { collect, parseLimit } from '../kit/collect.ts'
 import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { isLoopback } from '../kit/server.ts'
@@ -20,9 +20,9 @@ export const events: Action<Filter & { follow?: boolean; limit: string }> = asyn
     for await (const event of berth.events(filterOf(options), { signal })) out.item(event, () => line(event))
     return
   }
-  const most = countOf(options.limit)
-  const query = { ...(options.type && { type: options.type }), limit: Math.max(1, Math.min(100, most)) }
-  const found = await collect(berth.list('/events', { params: { query } } as never), most)
+  const max = parseLimit(options.limit)
+  const query = { ...(options.type && { type: options.type }), limit: Math.max(1, Math.min(100, max)) }
+  const found = await collect(berth.list('/events', { params: { query } } as never), max)
   out.list(found, ['TIME', 'TYPE', 'SUBJECT', 'ACTOR'], (it: Event) => [
     time(it.createdAt),
     it.type,
@@ -33,13 +33,13 @@ export const events: Action<Filter & { follow?: boolean; limit: string }> = asyn
 
 export const listen: Action<Filter & { forwardTo: string; secret?: string }> = async (context, _, options) => {
   const { out, signal } = context
-  const address = localAddress(options.forwardTo)
+  const target = localUrl(options.forwardTo)
   const secret = options.secret ?? `whsec_${randomBytes(24).toString('base64')}`
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
   if (key.length === 0) throw usage('--secret must be a webhook secret: whsec_…')
-  out.say(`Sending events to ${address.href}. They are signed with ${secret}`)
+  out.say(`Sending events to ${target.href}. They are signed with ${secret}`)
   for await (const event of (await context.berth()).events(filterOf(options), { signal })) {
-    const result = await forward(context, address, key, event)
+    const result = await forward(context, target, key, event)
     out.item(
       { event: event.id, type: event.type, ...result },
       () => `${result.status ?? clean(result.error)}  ${line(event)}`,
@@ -47,28 +47,28 @@ export const listen: Action<Filter & { forwardTo: string; secret?: string }> = a
   }
 }
 
-function localAddress(text: string): URL {
+function localUrl(text: string): URL {
   let url: URL
   try {
     url = new URL(/^https?:\/\//.test(text) ? text : `http://${text}`)
   } catch {
     throw usage(`--forward-to must be a URL such as http://localhost:3000/hooks, not ${text}.`)
   }
-  // Events of the account are for this machine; others get them by a webhook.
+  // Events must not leave this machine unencrypted; other machines need a webhook.
   if (!isLoopback(url.hostname)) throw usage('--forward-to must be a URL of this machine.')
   return url
 }
 
-type Sent = { status: number | null; error?: string }
+type Delivery = { status: number | null; error?: string }
 
-/** Once: whoever develops sees the failure, and need not get it again for a day. */
-async function forward({ signal }: Context, address: URL, key: Buffer, event: Event): Promise<Sent> {
+/** Sends an event once: a developer sees the failure, so retries would only repeat it. */
+async function forward({ signal }: Context, target: URL, key: Buffer, event: Event): Promise<Delivery> {
   const { id, type, createdAt, actor, subject, data } = event
   const body = JSON.stringify({ id, type, createdAt, actor, subject, data })
   const timestamp = Math.floor(Date.now() / 1000)
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
   try {
-    const answer = await fetch(address, {
+    const response = await fetch(target, {
       method: 'POST',
       redirect: 'manual',
       body,
@@ -81,8 +81,8 @@ async function forward({ signal }: Context, address: URL, key: Buffer, event: Ev
       },
       signal: AbortSignal.any([signal, AbortSignal.timeout(15_000)]),
     })
-    await answer.body?.cancel()
-    return { status: answer.status }
+    await response.body?.cancel()
+    return { status: response.status }
   } catch (error) {
     if (signal.aborted) throw signal.reason
     const { message, cause } = error as Error

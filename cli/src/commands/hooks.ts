@@ -7,11 +7,11 @@ import { confirm } from '../kit/prompt.ts'
 import { fromServer } from '../kit/shape.ts'
 import { clean, time } from '../kit/text.ts'
 
-type OfProject = { project?: string }
+type ProjectOption = { project?: string }
 type Hook = Schemas['DeployHook']
 type Cron = Schemas['Cron']
 
-export const list: Action<OfProject> = async (context, _, given) => {
+export const list: Action<ProjectOption> = async (context, _, given) => {
   const project = await requireProject(context, given.project)
   const params = { path: { project } }
   const hooks = await collect((await context.berth()).list('/projects/{project}/deploy-hooks', { params }))
@@ -24,17 +24,17 @@ export const list: Action<OfProject> = async (context, _, given) => {
   ])
 }
 
-export const add: Action<OfProject & { ref?: string }> = async (context, [name], { ref, ...given }) => {
+export const add: Action<ProjectOption & { ref?: string }> = async (context, [name], { ref, ...given }) => {
   const project = await requireProject(context, given.project)
-  const made = await (await context.berth()).post('/projects/{project}/deploy-hooks', {
+  const hook = await (await context.berth()).post('/projects/{project}/deploy-hooks', {
     params: { path: { project } },
     body: { name: name!, ...(ref && { ref }) },
   })
-  context.out.say(`Created ${clean(made.id)}. A POST to this URL starts a deployment. The URL is shown only once:`)
-  context.out.show(made, () => clean(made.url))
+  context.out.say(`Created ${clean(hook.id)}. A POST to this URL starts a deployment. The URL is shown only once:`)
+  context.out.show(hook, () => clean(hook.url))
 }
 
-export const remove: Action<OfProject> = async (context, [id], given) => {
+export const remove: Action<ProjectOption> = async (context, [id], given) => {
   const project = await requireProject(context, given.project)
   await confirm(`Delete ${id}? Its URL will no longer start deployments.`, context.options.yes, context.signal)
   await (await context.berth()).delete('/projects/{project}/deploy-hooks/{id}', {
@@ -43,7 +43,7 @@ export const remove: Action<OfProject> = async (context, [id], given) => {
   context.out.say(`Deleted ${id}.`)
 }
 
-export const crons: Action<OfProject> = async (context, _, given) => {
+export const crons: Action<ProjectOption> = async (context, _, given) => {
   const project = await requireProject(context, given.project)
   const found = await (await context.berth()).get('/projects/{project}/crons', { params: { path: { project } } })
   context.out.list(

@@ -1,4 +1,4 @@
-// `berth link`: stores in a folder which project it belongs to.
+// `berth link`: links a folder to a project.
 import type { Action } from '../kit/action.ts'
 import { linkFile, writeLink } from '../kit/project.ts'
 import { ask } from '../kit/prompt.ts'

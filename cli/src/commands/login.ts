@@ -1,10 +1,10 @@
-// Signing in and out: with a token that a person approves in the console, a given one, or one for the identity of a CI job.
+// `berth login`, `logout` and `whoami`. Signs in by approval in the console, with a token, or with a CI job's identity.
 import { hostname } from 'node:os'
 import { chunksOf, readBody } from '../../../sdk/src/body.ts'
 import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
 import { exitCodes, Failure, usage } from '../kit/failures.ts'
-import { fileOf, forgetLogin, keepLogin } from '../kit/logins.ts'
+import { deleteLogin, fileOf, storeLogin } from '../kit/logins.ts'
 import { requireProject } from '../kit/project.ts'
 import { ask, canAsk } from '../kit/prompt.ts'
 import { findToken, originOf } from '../kit/server.ts'
@@ -22,16 +22,16 @@ export const login: Action<Options> = async (context, _, { oidc, project }) => {
   })
   const token = options.token ?? (oidc ? await exchange(context, project) : await approve(context))
   await describeToken(context, server, token)
-  await keepLogin(server, token, env)
+  await storeLogin(server, token, env)
   out.say(`The token is stored in ${fileOf(env)}.`)
 }
 
-/** Shows whose token it is; throws if it is invalid. */
+/** Shows the account of a token; throws if the token is invalid. */
 async function describeToken({ out, send }: Context, server: string, token: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}` }
   const read = async (path: string) => (await send('GET', path, { open: true, headers })).json()
   const current = (await read('/api/tokens/current')) as Token
-  // A token that can only deploy can't read the account.
+  // Some tokens can't read the account.
   const account = (await read('/api/account').catch(() => null)) as { name: string } | null
   out.say(`Signed in to ${server}${account ? `, account ${clean(account.name)}` : ''}.`)
   out.show({ server, account, token: current }, () => '')
@@ -50,18 +50,18 @@ type Device = {
 // RFC 8628, section 3.2.
 const defaultPollSeconds = 5
 
-/** How long to wait between polls: a timer would turn what is no number, or too large a one, into no wait at all. */
+/** The time between polls. Invalid and huge values are replaced, because a timer would not wait at all. */
 export function pollMsOf(seconds: unknown): number {
   return typeof seconds === 'number' ? Math.min(Math.max(seconds, 1), 60) * 1000 : defaultPollSeconds * 1000
 }
 
 /** Polls until the person has compared the code and approved it in the console. */
 async function approve({ out, send, signal }: Context): Promise<string> {
-  const begun = await send('POST', '/auth/device', {
+  const response = await send('POST', '/auth/device', {
     open: true,
     body: { client: `berth on ${hostname()}`.slice(0, 100) },
   })
-  const device = (await begun.json()) as Device
+  const device = (await response.json()) as Device
   out.say(`Open ${clean(device.verification_uri_complete)}`)
   out.say(
     `and approve the code ${out.paint('bold', clean(device.user_code))}. Only approve a code that your own terminal shows.`,
@@ -71,20 +71,20 @@ async function approve({ out, send, signal }: Context): Promise<string> {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, intervalMs))
     signal.throwIfAborted()
-    const answer = await send('POST', '/auth/device/token', {
+    const poll = await send('POST', '/auth/device/token', {
       open: true,
       any: true,
       body: { device_code: device.device_code },
     })
-    const body = (await answer.json().catch(() => ({}))) as { access_token?: string; code?: string; detail?: string }
-    if (answer.ok && body.access_token) return body.access_token
+    const body = (await poll.json().catch(() => ({}))) as { access_token?: string; code?: string; detail?: string }
+    if (poll.ok && body.access_token) return body.access_token
     if (body.code === 'slow_down') intervalMs = pollMsOf(intervalMs / 1000 + defaultPollSeconds)
     else if (body.code === 'access_denied')
       throw new Failure(exitCodes.refused, 'The sign-in was denied in the console.')
     else if (body.code === 'expired_token')
       throw new Failure(exitCodes.notSignedIn, 'The code has expired.', 'Run `berth login` again.')
     else if (body.code !== 'authorization_pending')
-      throw new Failure(exitCodes.failed, body.detail ?? `The server responded with ${answer.status}.`)
+      throw new Failure(exitCodes.failed, body.detail ?? `The server responded with ${poll.status}.`)
   }
 }
 
@@ -92,31 +92,31 @@ async function approve({ out, send, signal }: Context): Promise<string> {
 async function exchange(context: Context, given: string | undefined): Promise<string> {
   const project = await requireProject(context, given)
   const token = context.env.BERTH_ID_TOKEN || (await githubIdentity(context))
-  const answer = await context.send('POST', '/auth/oidc/token', { open: true, body: { token, project } })
-  const body = (await answer.json()) as { access_token?: string; secret?: string; token?: string }
-  const made = body.access_token ?? body.secret ?? body.token
-  if (typeof made !== 'string') throw new Failure(exitCodes.failed, 'The server returned no token.')
-  return made
+  const response = await context.send('POST', '/auth/oidc/token', { open: true, body: { token, project } })
+  const body = (await response.json()) as { access_token?: string; secret?: string; token?: string }
+  const secret = body.access_token ?? body.secret ?? body.token
+  if (typeof secret !== 'string') throw new Failure(exitCodes.failed, 'The server returned no token.')
+  return secret
 }
 
 async function githubIdentity({ env, server, signal }: Context): Promise<string> {
-  const { ACTIONS_ID_TOKEN_REQUEST_URL: address, ACTIONS_ID_TOKEN_REQUEST_TOKEN: bearer } = env
-  if (!address || !bearer) {
+  const { ACTIONS_ID_TOKEN_REQUEST_URL: requestUrl, ACTIONS_ID_TOKEN_REQUEST_TOKEN: bearer } = env
+  if (!requestUrl || !bearer) {
     throw usage(
       'This CI job has no identity token.',
       'In GitHub Actions, add the permission `id-token: write`. Elsewhere, set BERTH_ID_TOKEN.',
     )
   }
-  const url = new URL(address)
+  const url = new URL(requestUrl)
   url.searchParams.set('audience', await server())
   const { createFetch } = await import('../kit/proxy.ts')
-  const answer = await createFetch(
+  const response = await createFetch(
     url.origin,
     env,
   )(new Request(url, { headers: { authorization: `Bearer ${bearer}` }, signal }))
-  const { value } = identityIn(Buffer.from(await readBody(chunksOf(answer.body))).toString('utf8'))
-  if (!answer.ok || !value)
-    throw new Failure(exitCodes.refused, `GitHub returned no identity token (${answer.status}).`)
+  const { value } = identityIn(Buffer.from(await readBody(chunksOf(response.body))).toString('utf8'))
+  if (!response.ok || !value)
+    throw new Failure(exitCodes.refused, `GitHub returned no identity token (${response.status}).`)
   return value
 }
 
@@ -131,37 +131,37 @@ function identityIn(text: string): { value?: string } {
 export const logout: Action = async (context) => {
   const { out, env } = context
   const server = await context.server()
-  const token = await forgetLogin(server, env)
+  const token = await deleteLogin(server, env)
   if (token === null) throw new Failure(exitCodes.notSignedIn, `No login is stored for ${server}.`)
   if (!(await revoke(context, token))) {
-    const hint = 'Revoke it in the console, or with `berth tokens rm` and another token.'
+    const hint = 'Revoke it in the console, or run `berth tokens rm` with another token.'
     throw new Failure(
       exitCodes.failed,
-      'The login is deleted here, but we could not revoke the token. It still works.',
+      "The login is deleted here, but we couldn't revoke the token. It still works.",
       hint,
     )
   }
   out.say(`Signed out of ${server} and revoked the token.`)
 }
 
-/** Whether the token no longer works. */
+/** Revokes a token; returns whether it no longer works. */
 async function revoke({ send }: Context, token: string): Promise<boolean> {
   const headers = { authorization: `Bearer ${token}` }
-  const ask = (method: string, path: string, body?: object) =>
+  const call = (method: string, path: string, body?: object) =>
     send(method, path, { open: true, any: true, headers, body }).catch(() => null)
-  if ((await ask('POST', '/auth/device/revoke', { token }))?.ok) return true
-  // Older servers revoke it by its ID, if it has the scope.
-  const current = await ask('GET', '/api/tokens/current')
+  if ((await call('POST', '/auth/device/revoke', { token }))?.ok) return true
+  // Older servers revoke a token by ID, if it has the scope.
+  const current = await call('GET', '/api/tokens/current')
   if (current?.status === 401) return true
   if (!current?.ok) return false
-  return (await ask('DELETE', `/api/tokens/${(await current.json()).id}`))?.ok ?? false
+  return (await call('DELETE', `/api/tokens/${(await current.json()).id}`))?.ok ?? false
 }
 
 export const whoami: Action = async (context) => {
   const server = await context.server()
   const token = await findToken(server, context.options, context.env)
   if (!token)
-    throw new Failure(exitCodes.notSignedIn, `You are not signed in to ${server}.`, 'Run `berth login` to sign in.')
+    throw new Failure(exitCodes.notSignedIn, `You aren't signed in to ${server}.`, 'Run `berth login` to sign in.')
   const berth = await context.berth()
   const current = await berth.get('/tokens/current')
   const account = await berth.get('/account').catch(() => null)

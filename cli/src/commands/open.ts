@@ -1,4 +1,4 @@
-// `berth open`: shows production or a deployment in the browser.
+// `berth open`: opens production or a deployment in the browser.
 import { spawn } from 'node:child_process'
 import type { Action } from '../kit/action.ts'
 import { findDeployment } from '../kit/deployments.ts'
@@ -20,19 +20,19 @@ export const open: Action<{ project?: string }> = async (context, [id], options)
   if (process.stdout.isTTY) openInBrowser(url)
 }
 
-/** Only URLs of the web: any other that a server sends might start a program. */
-export function openInBrowser(address: string): void {
-  const { protocol, href } = fromServer(() => new URL(address))
+/** Only http and https: other URLs from a server could start a program. */
+export function openInBrowser(text: string): void {
+  const { protocol, href } = fromServer(() => new URL(text))
   if (protocol !== 'https:' && protocol !== 'http:')
     throw new Failure(exitCodes.failed, 'The URL must start with https:// or http://.')
-  const [program, ...before] =
+  const [program, ...args] =
     process.platform === 'darwin'
       ? ['open']
       : process.platform === 'win32'
         ? ['rundll32', 'url.dll,FileProtocolHandler']
         : ['xdg-open']
-  const child = spawn(program!, [...before, href], { stdio: 'ignore', detached: true })
-  // Without a browser, the printed URL has to do.
+  const child = spawn(program!, [...args, href], { stdio: 'ignore', detached: true })
+  // Without a browser, the printed URL must do.
   child.on('error', () => {})
   child.unref()
 }

@@ -22,9 +22,9 @@ type New = { framework?: string; repo?: string }
 
 export const create: Action<New> = async ({ berth, out }, [name], options) => {
   const body = { name, ...options } as never
-  const made: Project = await (await berth()).post('/projects', { body })
-  out.say(`Created ${clean(made.name)}.`)
-  out.show(made, () => clean(made.productionUrl))
+  const created: Project = await (await berth()).post('/projects', { body })
+  out.say(`Created ${clean(created.name)}.`)
+  out.show(created, () => clean(created.productionUrl))
 }
 
 export const remove: Action = async ({ berth, out, options, signal }, [name]) => {

@@ -4,12 +4,12 @@ import type { Action } from '../kit/action.ts'
 import type { Context } from '../kit/context.ts'
 import { usage } from '../kit/failures.ts'
 import { requireProject } from '../kit/project.ts'
-import { askUnseen, canAsk, readStdin } from '../kit/prompt.ts'
+import { askSecret, canAsk, readStdin } from '../kit/prompt.ts'
 import { fromServer } from '../kit/shape.ts'
 import { clean } from '../kit/text.ts'
 
 type Project = Schemas['Project']
-type OfProject = { project?: string }
+type ProjectOption = { project?: string }
 
 type Defaults = { [K in keyof Project['settings']]: Project['settings'][K] | null }
 /** What `unset` returns to; for null, the API resets them itself. */
@@ -47,7 +47,7 @@ function isText(key: string): boolean {
 
 const cronExample = `crons='[{"path":"/api/cleanup","schedule":"0 3 * * *"}]'`
 
-export const list: Action<OfProject> = async (context, _, given) => {
+export const list: Action<ProjectOption> = async (context, _, given) => {
   const project = await requireProject(context, given.project)
   const found: Project = await (await context.berth()).get('/projects/{project}', { params: { path: { project } } })
   context.out.show(found, () => card(found))
@@ -62,17 +62,17 @@ function card({ name, framework, repo, productionUrl, pinned, settings }: Projec
     ['repo', repo || '-'],
     ...Object.entries(settings),
   ]
-  return rows.map(([key, value]) => `${key.padEnd(18)} ${clean(shown(value))}`).join('\n')
+  return rows.map(([key, value]) => `${key.padEnd(18)} ${clean(format(value))}`).join('\n')
 }
 
-function shown(value: unknown): unknown {
+function format(value: unknown): unknown {
   if (value === null) return '(automatic)'
   if (!Array.isArray(value)) return value
   if (value.length === 0) return '-'
   return value.map((one) => (typeof one === 'string' ? one : `${one.path} at ${one.schedule}`)).join(', ')
 }
 
-export const set: Action<OfProject> = async (context, pairs, given) => {
+export const set: Action<ProjectOption> = async (context, pairs, given) => {
   const project = await requireProject(context, given.project)
   const fields: [string, unknown][] = []
   for (const pair of pairs) fields.push(await fieldOf(context, pair))
@@ -83,8 +83,8 @@ async function fieldOf(context: Context, pair: string): Promise<[string, unknown
   const at = pair.indexOf('=')
   if (at > 0) return [pair.slice(0, at), parseValue(pair.slice(0, at), pair.slice(at + 1))]
   if (pair !== 'previewPassword') throw usage(`${pair} must be written as key=value, such as cleanUrls=false.`)
-  // Other users of this machine can see the command line.
-  if (canAsk()) return [pair, await askUnseen('Password of previews:', 'it on stdin', context.signal)]
+  // Not from the command line, which other users of this machine can see.
+  if (canAsk()) return [pair, await askSecret('Preview password:', 'the password on stdin', context.signal)]
   return [pair, (await readStdin()).replace(/\r?\n$/, '')]
 }
 
@@ -100,7 +100,7 @@ function parseValue(key: string, text: string): unknown {
   }
 }
 
-export const unset: Action<OfProject> = async (context, keys, given) => {
+export const unset: Action<ProjectOption> = async (context, keys, given) => {
   const project = await requireProject(context, given.project)
   const fields = keys.map((key): [string, unknown] => {
     if (initial.has(key)) return [key, initial.get(key)]
@@ -111,10 +111,10 @@ export const unset: Action<OfProject> = async (context, keys, given) => {
 
 async function change(context: Context, project: string, fields: [string, unknown][]): Promise<void> {
   const { out } = context
-  const twice = fields.find(([key], index) => fields.findIndex(([other]) => other === key) !== index)
-  if (twice) throw usage(`${twice[0]} is given twice.`)
-  const own = fields.filter(([key]) => ownFields.includes(key))
-  const settings = fields.filter(([key]) => !ownFields.includes(key))
+  const duplicate = fields.find(([key], index) => fields.findIndex(([other]) => other === key) !== index)
+  if (duplicate) throw usage(`${duplicate[0]} is given twice.`)
+  const own = fields.filter(([key]) => projectFields.includes(key))
+  const settings = fields.filter(([key]) => !projectFields.includes(key))
   const body = {
     ...Object.fromEntries(own),
     ...(settings.length > 0 && { settings: Object.fromEntries(settings) }),
@@ -126,14 +126,14 @@ async function change(context: Context, project: string, fields: [string, unknow
   const changes = fromServer(() =>
     (changed.changes ?? []).map(({ field, appliesTo }) => ({ key: field.replace(/^settings\./, ''), appliesTo })),
   )
-  // It is never returned, so the API can't say whether it has changed.
+  // The API never returns the password, so it doesn't report the change.
   if (settings.some(([key]) => key === 'previewPassword')) changes.push({ key: 'previewPassword', appliesTo: 'now' })
-  for (const { key, appliesTo } of changes) out.say(`Changed ${clean(key)}. ${whenOf[appliesTo]}`)
+  for (const { key, appliesTo } of changes) out.say(`Changed ${clean(key)}. ${effects[appliesTo]}`)
   if (changes.length === 0) out.say('Nothing changed: the project already has these settings.')
   out.show(changed, () => '')
 }
 
-const whenOf: Record<NonNullable<Project['changes']>[number]['appliesTo'], string> = {
+const effects: Record<NonNullable<Project['changes']>[number]['appliesTo'], string> = {
   now: 'It applies now.',
   'next start': 'It applies when a server next starts.',
   'next deployment': 'It applies from the next deployment.',

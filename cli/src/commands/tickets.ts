@@ -25,9 +25,9 @@ type New = { message?: string; priority?: string; related?: string }
 
 export const open: Action<New> = async ({ berth, out }, [subject], options) => {
   const body = { subject, ...options, message: await messageOf(options.message) } as never
-  const made: Ticket = await (await berth()).post('/tickets', { body })
-  out.say(`Opened ${clean(made.id)}.`)
-  out.show(made, () => clean(made.id))
+  const created: Ticket = await (await berth()).post('/tickets', { body })
+  out.say(`Opened ${clean(created.id)}.`)
+  out.show(created, () => clean(created.id))
 }
 
 export const show: Action = async (context, [id]) => {
@@ -45,7 +45,7 @@ export const show: Action = async (context, [id]) => {
 
 export const reply: Action<{ message?: string }> = async ({ berth, out }, [id], { message }) => {
   const body = { message: await messageOf(message) }
-  const made = await (await berth()).post('/tickets/{id}/messages', { params: { path: { id: id! } }, body })
+  const created = await (await berth()).post('/tickets/{id}/messages', { params: { path: { id: id! } }, body })
   out.say('Sent.')
-  out.show(made, () => '')
+  out.show(created, () => '')
 }

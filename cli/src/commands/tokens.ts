@@ -27,12 +27,12 @@ type New = { scope?: string[]; project?: string[]; expires?: string }
 
 export const create: Action<New> = async ({ berth, out }, [name], { scope, project, expires }) => {
   const body = { name, scopes: scope, projects: project, expiresAt: expires && timeOf(expires) }
-  const made = await (await berth()).post('/tokens', { body: body as never })
-  out.say(`Created ${clean(made.id)}. Its secret is shown only once:`)
-  out.show(made, () => clean(made.secret))
+  const created = await (await berth()).post('/tokens', { body: body as never })
+  out.say(`Created ${clean(created.id)}. Its secret is shown only once:`)
+  out.show(created, () => clean(created.secret))
 }
 
-/** A time, or a number of days or hours from now. */
+/** Parses a time, or a number of days or hours from now. */
 function timeOf(text: string): string {
   const [, count, unit] = /^(\d{1,4})([dh])$/.exec(text) ?? []
   if (count) return new Date(Date.now() + Number(count) * (unit === 'd' ? 24 : 1) * 3_600_000).toISOString()
@@ -41,11 +41,7 @@ function timeOf(text: string): string {
 }
 
 export const remove: Action = async ({ berth, out, options, signal }, [id]) => {
-  await confirm(
-    `Revoke ${id}, the token that it was rotated to, and every token that these created?`,
-    options.yes,
-    signal,
-  )
+  await confirm(`Revoke ${id}, its replacements by rotation, and all tokens that these created?`, options.yes, signal)
   await (await berth()).delete('/tokens/{id}', { params: { path: { id: id! } } })
   out.say(`Revoked ${id}.`)
 }

@@ -3,14 +3,14 @@ import { projectOption, type Tree } from '../kit/tree.ts'
 
 export function declareSignIn({ top, on }: Tree): void {
   on(
-    top('login', 'sign in: approve it in the console, or pass --token')
-      .option('--oidc', 'sign in with the identity of a CI job')
+    top('login', 'sign in by approving it in the console, or with --token')
+      .option('--oidc', "sign in with the CI job's identity token")
       .addOption(projectOption()),
     async () => (await import('../commands/login.ts')).login,
   )
   on(top('logout', 'revoke the stored token and delete it'), async () => (await import('../commands/login.ts')).logout)
   on(
-    top('whoami', 'show who is signed in and what the token may do'),
+    top('whoami', 'show the current account and what the token can do'),
     async () => (await import('../commands/login.ts')).whoami,
   )
 }
@@ -20,9 +20,9 @@ export function declareAccount({ top, add, on }: Tree): void {
   on(add(tokens, 'ls', 'list tokens'), async () => (await import('../commands/tokens.ts')).list)
   on(
     add(tokens, 'create <name>', 'create a token; its secret is shown once')
-      .option('--scope <scopes...>', 'what it may do')
+      .option('--scope <scopes...>', 'scopes of the token')
       .option('-p, --project <names...>', 'only for these projects')
-      .option('--expires <time>', 'when it expires, such as 2027-01-31T12:00:00Z or 90d'),
+      .option('--expires <time>', 'expiry, such as 2027-01-31T12:00:00Z or 90d'),
     async () => (await import('../commands/tokens.ts')).create,
   )
   on(add(tokens, 'rm <id>', 'revoke a token'), async () => (await import('../commands/tokens.ts')).remove)
@@ -36,7 +36,7 @@ export function declareAccount({ top, add, on }: Tree): void {
     add(tickets, 'open <subject>', 'open a ticket')
       .option('-m, --message <text>', 'message (default: stdin)')
       .option('--priority <priority>', 'low, normal, high or urgent')
-      .option('--related <what>', 'ID of a deployment or request, or a domain'),
+      .option('--related <what>', 'deployment ID, request ID or domain'),
     async () => (await import('../commands/tickets.ts')).open,
   )
   on(

@@ -14,20 +14,18 @@ export function declareDeployments({ top, on }: Tree): void {
   on(
     top('redeploy [deployment]', 'build the same source again (default: the newest deployment)')
       .addOption(projectOption())
-      .option('--prod', 'take over production when it is ready (default: as the deployment did)')
+      .option('--prod', 'take over production when it is ready (default: same as the original)')
       .option('--no-wait', "don't wait for the build"),
     async () => (await import('../commands/builds.ts')).redeploy,
   )
   on(
-    top('cancel [deployment]', 'cancel a build, queued or running (default: the newest one)').addOption(
-      projectOption(),
-    ),
+    top('cancel [deployment]', 'cancel a queued or running build (default: the newest)').addOption(projectOption()),
     async () => (await import('../commands/builds.ts')).cancel,
   )
   on(
     top('logs [deployment]', 'show the log of a deployment (default: the one that serves production)')
       .addOption(projectOption())
-      .option('-f, --follow', 'follow the log; by default that of the newest build in progress, if there is one'),
+      .option('-f, --follow', 'follow the log (default: the build in progress, if any)'),
     async () => (await import('../commands/deployments.ts')).logs,
   )
   on(
@@ -44,28 +42,28 @@ export function declareDeployments({ top, on }: Tree): void {
     async () => (await import('../commands/deployments.ts')).inspect,
   )
   on(
-    top('promote <deployment>', 'make a ready deployment production, and release a pin')
+    top('promote <deployment>', 'promote a ready deployment to production, and remove a pin')
       .addOption(projectOption())
-      .option('--pin', "stay there: later deployments don't take over"),
+      .option('--pin', "pin it: later deployments don't take over"),
     async () => (await import('../commands/deployments.ts')).promote,
   )
   on(
     top(
       'rollback [deployment]',
-      'go back to what served production before, or to a deployment, and stay there',
+      'return production to the previous deployment, or the given one, and pin it',
     ).addOption(projectOption()),
     async () => (await import('../commands/deployments.ts')).rollback,
   )
   on(
     top('pull-requests', 'list open pull requests, newest first')
       .addOption(projectOption())
-      .option('-a, --all', 'closed ones too'),
+      .option('-a, --all', 'include closed ones'),
     async () => (await import('../commands/pull-requests.ts')).list,
   )
   on(
-    top('approve <number>', 'build a commit of a pull request that comes from a fork')
+    top('approve <number>', 'build a commit of a pull request from a fork')
       .addOption(projectOption())
-      .option('--commit <hash>', 'the commit that you looked at (default: shown, to be confirmed)'),
+      .option('--commit <hash>', 'the commit you reviewed (default: the newest, after confirmation)'),
     async () => (await import('../commands/pull-requests.ts')).approve,
   )
   on(

@@ -14,7 +14,7 @@ export function declareDomains({ top, add, on }: Tree): void {
     async () => (await import('../commands/domains.ts')).add,
   )
   on(
-    add(domains, 'verify <name>', 'check now whether the domain is yours').option(
+    add(domains, 'verify <name>', 'check the ownership of a domain now').option(
       '-w, --wait',
       'wait until it is verified and has its certificate',
     ),
@@ -40,7 +40,7 @@ export function declareDomains({ top, add, on }: Tree): void {
     async () => (await import('../commands/dns.ts')).set,
   )
   on(
-    add(dns, 'rm <domain> <name> [type]', 'delete the records of a name and type, or one by its ID (rec_…)'),
+    add(dns, 'rm <domain> <name> [type]', 'delete the records of a name and type, or one record by ID (rec_…)'),
     async () => (await import('../commands/dns.ts')).remove,
   )
   on(

@@ -41,11 +41,11 @@ export function declareProjects({ top, add, on }: Tree): void {
   const env = top('env', 'variables of a project')
   on(add(env, 'ls', 'list variables').addOption(projectOption()), async () => (await import('../commands/env.ts')).list)
   on(
-    add(env, 'set <key> [value]', 'set a variable; without a value, it is read from stdin')
+    add(env, 'set <key> [value]', 'set a variable; reads the value from stdin if omitted')
       .addOption(projectOption())
       .option('--target <target>', 'production, preview or all', 'all')
-      .option('--secret', 'nobody can read the value again; it stays so when the value changes')
-      .option('--readable', 'make a secret readable'),
+      .option('--secret', 'make it secret: nobody can read this or later values again')
+      .option('--readable', 'make a secret variable readable'),
     async () => (await import('../commands/env.ts')).set,
   )
   on(
@@ -55,13 +55,13 @@ export function declareProjects({ top, add, on }: Tree): void {
     async () => (await import('../commands/env.ts')).remove,
   )
   on(
-    add(env, 'pull [file]', 'write variables to a file; secrets are named, but withheld (default: .env.local)')
+    add(env, 'pull [file]', 'write variables to a file, without the values of secrets (default: .env.local)')
       .addOption(projectOption())
       .option('--target <target>', 'production or preview', 'preview'),
     async () => (await import('../commands/env.ts')).pull,
   )
 
-  const hooks = top('hooks', 'deploy hooks: URLs that start a deployment')
+  const hooks = top('hooks', 'deploy hooks: URLs that start deployments')
   on(
     add(hooks, 'ls', 'list deploy hooks').addOption(projectOption()),
     async () => (await import('../commands/hooks.ts')).list,

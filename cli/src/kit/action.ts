@@ -1,4 +1,4 @@
-// What a command is: a function of its context, arguments and options.
+// The type of a command's action.
 import type { Context } from './context.ts'
 
 /** Resolves to an exit code, or to nothing for 0. */

@@ -1,15 +1,15 @@
-// A build that is followed to its end: its log, its result and the exit code.
+// Follows builds: prints the log and the result, and chooses the exit code.
 import type { Deployment } from '../../../sdk/src/types.ts'
 import type { Context } from './context.ts'
-import { tellPinned } from './deployments.ts'
+import { sayPinned } from './deployments.ts'
 import { exitCodes } from './failures.ts'
 import { deploymentOf, followLog, type Uploading, waitUntilBuilt } from './messages.ts'
 import type { Output } from './output.ts'
 import { fromServer } from './shape.ts'
 import { clean, cleanLog } from './text.ts'
 
-/** Says how a build went; returns the exit code for that. */
-export function ended({ id, state, error }: Deployment, out: Output): number {
+/** Prints the result of a build; returns its exit code. */
+export function reportResult({ id, state, error }: Deployment, out: Output): number {
   if (state === 'READY' || state === 'BUILDING') {
     if (state === 'READY') out.say(`${out.paint('green', 'Ready:')} ${clean(id)}`)
     return exitCodes.ok
@@ -22,7 +22,7 @@ export function ended({ id, state, error }: Deployment, out: Output): number {
   return exitCodes.failed
 }
 
-/** Writes the log until the build ends. */
+/** Prints the log until the build finishes. */
 export async function followBuild(context: Context, { id }: Deployment): Promise<Deployment> {
   const { out } = context
   const log = (async () => {
@@ -31,80 +31,80 @@ export async function followBuild(context: Context, { id }: Deployment): Promise
       out.say(line.stream === 'system' ? out.paint('grey', text) : text)
     }
   })().catch((error) => {
-    // The account has as many log readers as it may have. The build continues without us.
+    // Too many log readers: wait for the result without a log.
     if (error.status !== 429) throw error
   })
   const [done] = await Promise.all([waitUntilBuilt(context, id), log])
   return done
 }
 
-/** Creates a deployment that needs no upload; at Ctrl-C, says how to follow its build. */
+/** Creates a deployment without upload. At Ctrl-C, says how to follow its build. */
 export async function startBuild(context: Context, path: string, body: object): Promise<Uploading> {
   const creating = createBuild(context, path, body)
-  const tell = () =>
+  const say = () =>
     creating.then(
-      (made) => sayContinues(context, made),
+      (created) => sayContinues(context, created),
       () => {},
     )
-  context.undo.add(tell)
-  const made = await creating
+  context.undo.add(say)
+  const created = await creating
   context.signal.throwIfAborted()
-  context.undo.delete(tell)
-  return made
+  context.undo.delete(say)
+  return created
 }
 
-/** Follows the build of a deployment that needs no upload, and shows its result; `wait: false` only names it. */
-export async function finishBuild(context: Context, made: Uploading, wait: boolean): Promise<number> {
-  if (!wait) return showStarted(context, made)
-  context.out.say(`Building ${clean(made.id)}`)
-  const tell = tellContinues(context, made)
-  const done = await followBuild(context, made)
-  context.undo.delete(tell)
+/** Follows the build of a deployment and shows its result, or only its ID if `wait` is false. */
+export async function finishBuild(context: Context, created: Uploading, wait: boolean): Promise<number> {
+  if (!wait) return showStarted(context, created)
+  context.out.say(`Building ${clean(created.id)}`)
+  const say = onInterruptSayContinues(context, created)
+  const done = await followBuild(context, created)
+  context.undo.delete(say)
   return showResult(context, done)
 }
 
-/** Says at Ctrl-C how to follow the build again. */
-export function tellContinues(context: Context, made: Deployment): () => Promise<void> {
-  const tell = async () => sayContinues(context, made)
-  context.undo.add(tell)
-  return tell
+/** At Ctrl-C, says how to follow the build again; returns the undo function. */
+export function onInterruptSayContinues(context: Context, created: Deployment): () => Promise<void> {
+  const say = async () => sayContinues(context, created)
+  context.undo.add(say)
+  return say
 }
 
 function sayContinues({ out }: Context, { id }: Deployment): void {
   out.say(`The build continues. To follow it, run \`berth logs -f ${clean(id)}\`.`)
 }
 
-/** A production deployment that a pin keeps from taking over has an exit code of its own. */
-function codeOfPin({ out }: Context, { id, production, current, pinned }: Deployment): number {
+/** If a pin keeps a production deployment from taking over, the exit code says so. */
+function pinnedExitCode({ out }: Context, { id, production, current, pinned }: Deployment): number {
   if (!production || current || !pinned) return exitCodes.ok
-  tellPinned(out, pinned, id)
+  sayPinned(out, pinned, id)
   return exitCodes.pinned
 }
 
-/** Older servers send no URL of the branch. */
+/** Older servers send no branch URL. */
 function sayBranch({ out }: Context, { branchUrl }: Deployment): void {
   if (branchUrl) out.say(`Branch: ${clean(branchUrl)}`)
 }
 
-export function showStarted(context: Context, made: Deployment): number {
-  context.out.say(`Started ${clean(made.id)}`)
-  // Older servers send no warnings. With a followed build they are in its log.
-  const warnings = fromServer(() => made.warnings?.map(({ message }) => clean(message)) ?? [])
+export function showStarted(context: Context, created: Deployment): number {
+  context.out.say(`Started ${clean(created.id)}`)
+  // Older servers send no warnings. The log of a followed build has them.
+  const warnings = fromServer(() => created.warnings?.map(({ message }) => clean(message)) ?? [])
   for (const warning of warnings) context.out.say(`Warning: ${warning}`)
-  sayBranch(context, made)
-  context.out.show(made, () => clean(made.url))
-  return codeOfPin(context, made)
+  sayBranch(context, created)
+  context.out.show(created, () => clean(created.url))
+  return pinnedExitCode(context, created)
 }
 
 export function showResult(context: Context, done: Deployment): number {
   const { out } = context
-  const code = ended(done, out)
+  const code = reportResult(done, out)
   if (done.state === 'READY') sayBranch(context, done)
   out.show(done, () => (done.state === 'READY' ? clean(done.url) : ''))
-  return code === exitCodes.ok ? codeOfPin(context, done) : code
+  return code === exitCodes.ok ? pinnedExitCode(context, done) : code
 }
 
-/** Creates a deployment. Ctrl-C doesn't abort the request: without its response, nobody could cancel what it created. */
+/** Creates a deployment. Ctrl-C doesn't abort the request, because we need its response to cancel the deployment. */
 export async function createBuild(context: Context, path: string, body: object): Promise<Uploading> {
   const { signal } = new AbortController()
   return deploymentOf(await context.send('POST', path, { body, signal }))

@@ -1,23 +1,23 @@
-// Reads lists of the API up to a limit.
+// Collects lists of the API up to a limit.
 import { InvalidResponse } from '../../../sdk/src/errors.ts'
 import { usage } from './failures.ts'
 
-// No list of an account is that long; a server that sends more never stops.
+// No account has a list this long: such a server would never stop.
 const maxItems = 1_000_000
 
-export async function collect<T>(items: AsyncIterable<T>, most = Number.POSITIVE_INFINITY): Promise<T[]> {
+export async function collect<T>(items: AsyncIterable<T>, max = Number.POSITIVE_INFINITY): Promise<T[]> {
   const found: T[] = []
-  if (most <= 0) return found
+  if (max <= 0) return found
   for await (const item of items) {
     if (found.length >= maxItems) throw new InvalidResponse(`The server sent a list of more than ${maxItems} items.`)
     found.push(item)
-    if (found.length >= most) break
+    if (found.length >= max) break
   }
   return found
 }
 
-/** The value of --limit. */
-export function countOf(text: string): number {
+/** Parses the value of --limit. */
+export function parseLimit(text: string): number {
   if (!/^\d{1,6}$/.test(text)) throw usage(`--limit must be a number, not ${text}.`)
   return Number(text)
 }

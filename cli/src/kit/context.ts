@@ -1,29 +1,29 @@
-// What every command gets: the server, its client, the output, and the signal of Ctrl-C.
+// The context of every command: the server, its client, the output, and the Ctrl-C signal.
 
 import type { Command } from 'commander'
 import type { Berth } from '../../../sdk/src/client.ts'
 import { createOutput, type Output } from './output.ts'
-import { findServer, type Given, requireToken } from './server.ts'
-import { type Answer, createWire, Refused } from './wire.ts'
+import { findServer, requireToken, type ServerOptions } from './server.ts'
+import { type ApiResponse, createWire, ErrorResponse } from './wire.ts'
 
 /** Options that every command has. */
-export type Globals = Given & { json?: boolean; yes?: boolean }
+export type Globals = ServerOptions & { json?: boolean; yes?: boolean }
 
 export type Context = {
   out: Output
   options: Globals
   env: NodeJS.ProcessEnv
-  /** The server that the file was fetched from. */
+  /** The server that this program was downloaded from. */
   home: string | null
-  /** Aborts at Ctrl-C, with the error that ends the command. */
+  /** Aborts at Ctrl-C with the error to exit with. */
   signal: AbortSignal
-  /** Run at Ctrl-C before the process exits. */
+  /** Functions to run at Ctrl-C before the process exits. */
   undo: Set<() => Promise<unknown>>
   server(): Promise<string>
   /** The client; throws if nobody is signed in. */
   berth(): Promise<Berth>
-  /** A request that the SDK has no types for; throws for every status of 400 or more. */
-  send(method: string, path: string, init?: RawInit): Promise<Answer>
+  /** Sends a request without the SDK; throws for statuses of 400 and above. */
+  send(method: string, path: string, init?: RawInit): Promise<ApiResponse>
   /** Cancels a deployment, even after Ctrl-C; errors are ignored. */
   cancel(deploymentId: string): Promise<void>
 }
@@ -33,7 +33,7 @@ export type RawInit = {
   headers?: Record<string, string>
   /** Return responses of every status; by default, 400 and above throw. */
   any?: boolean
-  /** Send no token, as for signing in. */
+  /** Send no token, for signing in. */
   open?: boolean
   /** Default: that of the context. */
   signal?: AbortSignal
@@ -47,7 +47,7 @@ export function createContext(command: Command, home: string | null): Context {
   const options = command.optsWithGlobals<Globals>()
   const interruption = new AbortController()
   const env = process.env
-  // Pressed twice, it exits at once.
+  // A second Ctrl-C exits at once.
   process.once('SIGINT', () => {
     interruption.abort(new Interrupted('Interrupted.'))
     process.once('SIGINT', () => process.exit(130))
@@ -80,7 +80,7 @@ export function createContext(command: Command, home: string | null): Context {
       const token = open ? null : await requireToken(origin, options, env)
       const isRaw = typeof body === 'string' || body instanceof Uint8Array
       wire ??= openWire(origin)
-      const answer = await (await wire)({
+      const response = await (await wire)({
         method,
         url: new URL(path, origin),
         headers: {
@@ -91,8 +91,8 @@ export function createContext(command: Command, home: string | null): Context {
         body: body === undefined ? null : Buffer.from(isRaw ? (body as Buffer) : JSON.stringify(body)),
         signal,
       })
-      if (any || answer.ok) return answer
-      throw new Refused(answer, await answer.text())
+      if (any || response.ok) return response
+      throw new ErrorResponse(response, await response.text())
     },
     async cancel(id) {
       const path = `/api/deployments/${encodeURIComponent(id)}/cancel`

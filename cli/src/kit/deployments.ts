@@ -1,18 +1,18 @@
-// Which deployment a command acts on, and what is said about the one that serves production.
+// Finds the deployment a command acts on, and the one in production.
 import type { Deployment } from '../../../sdk/src/types.ts'
 import type { Context } from './context.ts'
 import { exitCodes, Failure } from './failures.ts'
 import type { Output } from './output.ts'
-import { expectProject } from './project.ts'
+import { checkProjectIfEmpty } from './project.ts'
 import { fromServer } from './shape.ts'
 import { clean } from './text.ts'
 
-/** The deployment with this id; if a project was given too, it must be one of that project. */
+/** The deployment with this ID; it must belong to the project, if one is given. */
 export async function findDeployment(context: Context, id: string, project?: string): Promise<Deployment> {
   const berth = await context.berth()
   const found = await berth.get('/deployments/{id}', { params: { path: { id } } })
   if (project === undefined || project === found.project) return found
-  // It may have been given by its id or a former name.
+  // The project may be given by ID or by a former name.
   const { name } = await berth.get('/projects/{project}', { params: { path: { project } } })
   if (name === found.project) return found
   throw new Failure(exitCodes.notFound, `${id} is a deployment of ${found.project}, not of ${name}.`)
@@ -27,7 +27,7 @@ export async function newestDeployment(
   const query = { project: [project], limit: 1, ...(state && { state: [state] }) }
   const page = await (await context.berth()).get('/deployments', { params: { query } })
   const deployments = fromServer(() => [...page.deployments])
-  await expectProject(context, project, deployments)
+  await checkProjectIfEmpty(context, project, deployments)
   return deployments[0] ?? null
 }
 
@@ -42,7 +42,7 @@ export async function findServing(context: Context, project: string): Promise<Se
   return { id: newest.deployment, waitingFor: fromServer(() => [...newest.waitingFor]) }
 }
 
-/** `to`: what could take over instead. */
-export function tellPinned(out: Output, pinned: string, to = '<deployment>'): void {
+/** `to`: the deployment that could take over. */
+export function sayPinned(out: Output, pinned: string, to = '<deployment>'): void {
   out.say(`Production is pinned to ${clean(pinned)}. Run \`berth promote ${clean(to)}\` to switch.`)
 }

@@ -1,11 +1,11 @@
-// Errors as exit codes and as text. docs/cli.md lists the codes.
+// Converts errors to exit codes and messages. docs/cli.md lists the codes.
 import { InvalidResponse } from '../../../sdk/src/errors.ts'
 import { version } from './built-in.ts'
 import { clean, cleanJson } from './text.ts'
 
 export const exitCodes = {
   ok: 0,
-  /** A deployment failed, or a check came out negative. */
+  /** A deployment or a check failed. */
   failed: 1,
   usage: 2,
   notSignedIn: 3,
@@ -20,7 +20,7 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** An expected error: one sentence, without a stack. */
+/** An expected error, printed without a stack. */
 export class Failure extends Error {
   readonly exitCode: ExitCode
   /** What to do next, on its own line. */
@@ -36,16 +36,16 @@ export class Failure extends Error {
 export const usage = (message: string, hint?: string) => new Failure(exitCodes.usage, message, hint)
 
 type Problem = { code: string; detail: string; errors?: unknown; requestId?: unknown }
-type Refusal = { status: number; problem: Problem | null }
+type ApiError = { status: number; problem: Problem | null }
 
 /** An error response of the API, by its shape: importing its class would load the SDK. */
-function refusalOf(error: unknown): Refusal | null {
+function apiErrorOf(error: unknown): ApiError | null {
   if (!(error instanceof Error) || error.name !== 'BerthError') return null
   const { status, problem } = error as unknown as { status: number; problem: unknown }
   return { status, problem: isProblem(problem) ? problem : null }
 }
 
-/** Whether a body is a problem of the API; a proxy's may be anything. */
+/** Whether a body is a problem of the API; a proxy may send anything. */
 export function isProblem(body: unknown): body is Problem {
   const { code, detail } = (body ?? {}) as Partial<Problem>
   return typeof code === 'string' && typeof detail === 'string'
@@ -62,16 +62,16 @@ function isInterrupt(error: unknown): boolean {
   return error instanceof Error && error.name === 'Interrupted'
 }
 
-export function codeOf(error: unknown): ExitCode {
+export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof Failure) return error.exitCode
   if (isInterrupt(error)) return exitCodes.interrupted
   if (error instanceof InvalidResponse) return exitCodes.unreachable
-  const refusal = refusalOf(error)
-  if (refusal) return codeOfStatus(refusal.status)
+  const apiError = apiErrorOf(error)
+  if (apiError) return exitCodeOfStatus(apiError.status)
   return isUnreachable(error) ? exitCodes.unreachable : exitCodes.failed
 }
 
-export function codeOfStatus(status: number): ExitCode {
+export function exitCodeOfStatus(status: number): ExitCode {
   if (status < 400) return exitCodes.ok
   if (status === 401) return exitCodes.notSignedIn
   if (status === 402 || status === 403 || status === 429) return exitCodes.refused
@@ -91,15 +91,15 @@ function isUnreachable(error: unknown): boolean {
   )
 }
 
-/** Writes an error to stderr; with --json, as the API's own problem. */
-export function tell(error: unknown, asJson: boolean): void {
-  const lines = asJson ? [cleanJson({ error: describe(error) })] : words(error)
+/** Prints an error to stderr; with --json, as a problem of the API. */
+export function printError(error: unknown, asJson: boolean): void {
+  const lines = asJson ? [cleanJson({ error: jsonOf(error) })] : linesOf(error)
   process.stderr.write(`${lines.join('\n')}\n`)
 }
 
-function describe(error: unknown): object {
-  const problem = refusalOf(error)?.problem
-  return problem ?? { code: nameOf(codeOf(error)), detail: messageOf(error) }
+function jsonOf(error: unknown): object {
+  const problem = apiErrorOf(error)?.problem
+  return problem ?? { code: nameOf(exitCodeOf(error)), detail: messageOf(error) }
 }
 
 function nameOf(code: ExitCode): string {
@@ -108,25 +108,25 @@ function nameOf(code: ExitCode): string {
     .replace(/[A-Z]/g, (it) => `_${it.toLowerCase()}`)
 }
 
-function words(error: unknown): string[] {
+function linesOf(error: unknown): string[] {
   if (isInterrupt(error)) return ['Interrupted.']
-  const refusal = refusalOf(error)
-  if (!refusal?.problem) {
+  const apiError = apiErrorOf(error)
+  if (!apiError?.problem) {
     const hint = error instanceof Failure && error.hint
     return [`Error: ${clean(messageOf(error))}`, ...(hint ? [clean(hint)] : [])]
   }
-  const { code, detail, requestId } = refusal.problem
+  const { code, detail, requestId } = apiError.problem
   return [
     `Error: ${clean(detail)} (${clean(code)})`,
-    // With one bad field, the problem's detail is already the field's.
-    ...fieldProblems(refusal.problem)
+    // With one bad field, the problem's detail is the field's.
+    ...fieldProblems(apiError.problem)
       .filter((one) => !detail.includes(one.detail))
       .map((one) => `  ${clean(one.pointer.replace(/^#\//, ''))}: ${clean(one.detail)}`),
     ...(code === 'route_not_found'
       ? [`The server does not support this. It may be older than this program (${version}).`]
       : []),
-    ...(refusal.status === 401 ? ['Run `berth login`, or set BERTH_TOKEN.'] : []),
-    ...(refusal.status >= 500 && requestId ? [`Request ${clean(requestId)}`] : []),
+    ...(apiError.status === 401 ? ['Run `berth login`, or set BERTH_TOKEN.'] : []),
+    ...(apiError.status >= 500 && requestId ? [`Request ${clean(requestId)}`] : []),
   ]
 }
 
@@ -134,6 +134,6 @@ function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (!isUnreachable(error)) return error.message
   const { message, code } = (error.cause instanceof Error ? error.cause : error) as NodeJS.ErrnoException
-  // A name with several addresses yields an error for each, and none of its own.
+  // A host with several addresses yields an error for each, and an empty message.
   return `We couldn't reach the server: ${message || code}`
 }

@@ -1,4 +1,4 @@
-// The files of a folder that are uploaded, each with its hash.
+// Lists and hashes the files of a folder to upload.
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import {
@@ -23,10 +23,10 @@ const linkMode = 0o120000
 const programMode = 0o755
 // The API's limit.
 const maxFiles = 50_000
-// Smaller files are read whole.
-const streamedBytes = 1 << 20
+// Smaller files are read at once.
+const maxWholeBytes = 1 << 20
 
-/** The files to upload, and the secret files that are left out by default. */
+/** The files to upload, and the files left out because they may contain secrets. */
 export async function listFiles(root: string): Promise<{ paths: string[]; secrets: string[] }> {
   const stats = statSync(root, { throwIfNoEntry: false })
   if (!stats) throw usage(`There is no folder ${root}.`)
@@ -34,12 +34,12 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
   const own = ownFiles()
   const found: string[] = []
   const secrets: string[] = []
-  const pausing = createPauses()
+  const pause = createPauses()
   await walk('', secretFiles)
   return { paths: found.sort(), secrets: secrets.sort() }
 
   async function walk(base: string, above: Rule[]): Promise<void> {
-    await pausing()
+    await pause()
     const entries = readdirSync(join(root, base), { withFileTypes: true })
     const rules = [...above]
     for (const name of ignoreFiles) {
@@ -47,15 +47,15 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
       rules.push(...readRules(readFileSync(join(root, base, name), 'utf8'), base))
     }
     for (const entry of entries) {
-      await pausing()
+      await pause()
       const path = `${base}${entry.name}`
       if (isIgnored(path, entry.name, entry.isDirectory(), rules)) {
         if (entry.isFile() && isSecret(path, rules)) secrets.push(path)
         continue
       }
-      refuseUnnamable(root, base, entry.name)
+      checkName(root, base, entry.name)
       if (entry.isDirectory()) await walk(`${path}/`, rules)
-      // Sockets, pipes and devices have no content. Links are sent as links, wherever they lead.
+      // Sockets, pipes and devices have no content. Links are uploaded as links, wherever they point.
       else if (entry.isSymbolicLink()) found.push(path)
       else if (entry.isFile() && !(own.has(entry.name) && own.get(entry.name) === realpathSync(join(root, path))))
         found.push(path)
@@ -65,9 +65,9 @@ export async function listFiles(root: string): Promise<{ paths: string[]; secret
   }
 }
 
-/** Names that the API refuses, and those that are not UTF-8: Node reads them as other names, which no file has. */
-function refuseUnnamable(root: string, base: string, name: string): void {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+/** Throws for names that the API refuses, and for names that aren't UTF-8, which Node decodes to nonexistent ones. */
+function checkName(root: string, base: string, name: string): void {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the search is for these.
   const hasControls = /[\u0000-\u001f\u007f]/.test(name)
   if (!hasControls && !name.includes('\ufffd')) return
   const raw = readdirSync(join(root, base), 'buffer').find((one) => one.toString() === name && !isUtf8(one))
@@ -79,13 +79,13 @@ function refuseUnnamable(root: string, base: string, name: string): void {
   throw usage(`The name of ${base}${shown} ${why}.`, 'Rename the file, or list it in .berthignore.')
 }
 
-/** By name: this program, if it was downloaded into the folder as in CI, and the stored tokens, if the folder is the home. */
+/** Files to leave out by name: this program, if CI downloaded it into the folder, and the stored tokens. */
 function ownFiles(): Map<string, string> {
   const existing = [process.argv[1] ?? '', fileOf()].filter((path) => path !== '' && existsSync(path))
   return new Map(existing.map((path) => [basename(realpathSync(path)), realpathSync(path)]))
 }
 
-/** Synchronous reads are faster than asynchronous ones, but Ctrl-C needs a turn of the event loop. */
+/** Synchronous reads are faster, but Ctrl-C needs turns of the event loop. */
 function createPauses(): () => Promise<void> {
   let sinceMs = Date.now()
   return async () => {
@@ -95,23 +95,23 @@ function createPauses(): () => Promise<void> {
   }
 }
 
-/** Hashes all of them; `progress` receives how many are done. */
+/** `progress` receives the number of hashed files. */
 export async function hashFiles(
   root: string,
   paths: string[],
   progress: (done: number) => void,
 ): Promise<SourceFile[]> {
   const files: SourceFile[] = []
-  const pausing = createPauses()
+  const pause = createPauses()
   for (const path of paths) {
-    await pausing()
-    files.push(await describe(root, path))
+    await pause()
+    files.push(await hashFile(root, path))
     progress(files.length)
   }
   return files
 }
 
-async function describe(root: string, path: string): Promise<SourceFile> {
+async function hashFile(root: string, path: string): Promise<SourceFile> {
   const full = join(root, path)
   const { size, mode } = lstatSync(full)
   if ((mode & 0o170000) === linkMode) {
@@ -119,7 +119,7 @@ async function describe(root: string, path: string): Promise<SourceFile> {
     return { path, sha256: sha256Of(target), size: target.length, mode: linkMode }
   }
   const program = mode & 0o111 ? { mode: programMode } : {}
-  if (size <= streamedBytes) {
+  if (size <= maxWholeBytes) {
     const content = readFileSync(full)
     return { path, sha256: sha256Of(content), size: content.length, ...program }
   }

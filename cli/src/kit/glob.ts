@@ -1,43 +1,43 @@
-// Patterns of git for paths. They are walked through side by side with the path, never tried in every way as a regular
-// expression may be: it takes at most the length of the pattern times that of the path, whoever wrote it.
+// Git's path patterns. A matcher without backtracking: hostile patterns cost at most the length of the pattern times
+// that of the path, unlike regular expressions.
 
-type Fits<T> = (one: T) => boolean
-/** What one character of a name or one name of a path must be, or `many`: any number of them. */
-type Step<T> = Fits<T> | 'many'
+type Matcher<T> = (one: T) => boolean
+/** Matches one character of a name, or one name of a path; `many` matches any number of them. */
+type Step<T> = Matcher<T> | 'many'
 
-/** Whether the names of a path fit the pattern; null if nothing does. */
-export function readGlob(pattern: string): Fits<string[]> | null {
+/** A matcher for the names of a path; null if the pattern matches nothing. */
+export function readGlob(pattern: string): Matcher<string[]> | null {
   const steps = readSteps(pattern)
   if (!steps) return null
-  // At the end it is what is in a folder, and not the folder.
+  // A trailing ** matches the contents of a folder, but not the folder.
   if (steps.at(-1) === 'many') steps.push(() => true)
   return (names) => walk(steps, names.length, (at) => names[at]!)
 }
 
-/** What is behind a `many` is looked for at its first place, and from there only forward: no other place can do better. */
+/** After a `many`, the first match of the following steps is enough, so it never goes back further than the last `many`. */
 function walk<T>(steps: Step<T>[], length: number, read: (at: number) => T): boolean {
   let step = 0
   let at = 0
   let many = -1
-  let behindMany = 0
+  let afterMany = 0
   while (at < length) {
     const one = steps[step]
     if (one === 'many') {
       many = step++
-      behindMany = at
+      afterMany = at
     } else if (one?.(read(at))) {
       step++
       at++
     } else if (many >= 0) {
       step = many + 1
-      at = ++behindMany
+      at = ++afterMany
     } else return false
   }
   while (steps[step] === 'many') step++
   return step === steps.length
 }
 
-/** One for each name of the pattern. */
+/** One step for each name of the pattern. */
 function readSteps(pattern: string): Step<string>[] | null {
   const steps: Step<string>[] = []
   let name = emptyName()
@@ -61,7 +61,7 @@ function readSteps(pattern: string): Step<string>[] | null {
       } else {
         const set = readSet(pattern, at + 1)
         if (!set) return null
-        name.steps.push(set.fits)
+        name.steps.push(set.matches)
         at = set.end
       }
     }
@@ -76,7 +76,7 @@ const emptyName = (): Name => ({ steps: [], text: '', isPlain: true, stars: 0 })
 
 function addName(steps: Step<string>[], { steps: own, text, isPlain, stars }: Name): void {
   if (isPlain) steps.push((name) => name === text)
-  // Two asterisks are folders only if they are all of the name.
+  // Two asterisks match folders only if they are the whole name.
   else if (own.length > 1 || stars < 2) steps.push((name) => walk(own, name.length, (at) => name.charCodeAt(at)))
   else if (steps.at(-1) !== 'many') steps.push('many')
 }
@@ -85,7 +85,7 @@ const namedSets: Record<string, RegExp> = {
   alnum: /[a-z0-9]/i,
   alpha: /[a-z]/i,
   blank: /[ \t]/,
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it stands for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the class contains them.
   cntrl: /[\0-\x1f\x7f]/,
   digit: /[0-9]/,
   graph: /[!-~]/,
@@ -97,8 +97,8 @@ const namedSets: Record<string, RegExp> = {
   xdigit: /[0-9a-f]/i,
 }
 
-/** A set such as `[!a-z[:digit:]]` from behind its first bracket, and where it ends; null if it does not. */
-function readSet(pattern: string, start: number): { fits: Fits<number>; end: number } | null {
+/** Reads a set such as `[!a-z[:digit:]]` from after its first bracket, and returns its end; null if it has none. */
+function readSet(pattern: string, start: number): { matches: Matcher<number>; end: number } | null {
   const ranges: [first: number, last: number][] = []
   const named: RegExp[] = []
   const isNegated = pattern[start] === '!' || pattern[start] === '^'
@@ -106,13 +106,13 @@ function readSet(pattern: string, start: number): { fits: Fits<number>; end: num
   let before: number | null = null
   let close = -1
   let at = first
-  // A bracket that comes first closes nothing.
+  // A bracket in first position is a literal.
   for (; at === first || pattern[at] !== ']'; at++) {
     if (at >= pattern.length) return null
     const isRange: boolean =
       pattern[at] === '-' && before !== null && at + 1 < pattern.length && pattern[at + 1] !== ']'
     if (pattern.startsWith('[:', at)) {
-      // Looked for once, however many open before it.
+      // Reused for all `[:` before it, so that many of them stay linear.
       if (close < at + 2) close = pattern.indexOf(']', at + 2)
       if (close < 0) return null
       if (close > at + 2 && pattern[close - 1] === ':') {
@@ -133,5 +133,5 @@ function readSet(pattern: string, start: number): { fits: Fits<number>; end: num
   }
   const has = (code: number) =>
     ranges.some(([from, to]) => code >= from && code <= to) || named.some((set) => set.test(String.fromCharCode(code)))
-  return { fits: (code) => has(code) !== isNegated, end: at }
+  return { matches: (code) => has(code) !== isNegated, end: at }
 }

@@ -31,19 +31,19 @@ export async function readLogins(env = process.env): Promise<Logins> {
 async function writeLogins(logins: Logins, env: NodeJS.ProcessEnv): Promise<void> {
   await mkdir(directoryOf(env), { recursive: true, mode: 0o700 })
   const file = fileOf(env)
-  const unnamed = `${file}.${process.pid}`
-  await writeFile(unnamed, `${JSON.stringify(logins, null, 2)}\n`, { mode: 0o600 })
-  await chmod(unnamed, 0o600)
-  await rename(unnamed, file)
+  const draft = `${file}.${process.pid}`
+  await writeFile(draft, `${JSON.stringify(logins, null, 2)}\n`, { mode: 0o600 })
+  await chmod(draft, 0o600)
+  await rename(draft, file)
 }
 
-export async function keepLogin(url: string, token: string, env = process.env): Promise<void> {
+export async function storeLogin(url: string, token: string, env = process.env): Promise<void> {
   const { tokens } = await readLogins(env)
   await writeLogins({ current: url, tokens: { ...tokens, [url]: token } }, env)
 }
 
-/** The stored token of the server; null if there was none. */
-export async function forgetLogin(url: string, env = process.env): Promise<string | null> {
+/** Deletes and returns the stored token of the server; null if there was none. */
+export async function deleteLogin(url: string, env = process.env): Promise<string | null> {
   const { current, tokens } = await readLogins(env)
   const { [url]: token, ...rest } = tokens
   if (token === undefined) return null

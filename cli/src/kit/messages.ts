@@ -1,18 +1,18 @@
-// The live log of a deployment, and how its build ends.
+// Streams the log of a deployment, and waits for its build.
 
 import { backoffMs, pause, streamType } from '../../../sdk/src/retry.ts'
 import type { Deployment } from '../../../sdk/src/types.ts'
 import type { Context } from './context.ts'
 import { exitCodes, Failure } from './failures.ts'
-import type { Answer } from './wire.ts'
+import type { ApiResponse } from './wire.ts'
 
 export type Uploading = Deployment & { uploads?: { missing: string[] } }
 export type Line = { seq: number; stream: string; step: string; text: string }
 
 // The server sends a keep-alive every 15 s.
-const silentMs = 45_000
+const silenceMs = 45_000
 
-/** Ends with the build. After a lost connection, it resumes behind the last line. */
+/** Ends with the build. After a lost connection, resumes after the last line. */
 export async function* followLog({ send, signal }: Context, id: string): AsyncGenerator<Line> {
   let last: string | null = null
   let wasOpen = false
@@ -21,7 +21,7 @@ export async function* followLog({ send, signal }: Context, id: string): AsyncGe
       const headers = { accept: streamType, ...(last !== null && { 'last-event-id': last }) }
       const { stream } = await send('GET', `/api/deployments/${encodeURIComponent(id)}/logs`, { headers, signal })
       wasOpen = true
-      stream.setTimeout(silentMs, () => stream.destroy(new Error('The log stream timed out.')))
+      stream.setTimeout(silenceMs, () => stream.destroy(new Error('The log stream timed out.')))
       for await (const message of messagesOf(stream)) {
         failures = 0
         if (message.event === 'end') return
@@ -95,23 +95,23 @@ export async function waitUntilBuilt({ send, signal }: Context, id: string): Pro
   for (let seconds = 60; ; ) {
     const startedMs = Date.now()
     const path = `/api/deployments/${encodeURIComponent(id)}${seconds > 0 ? `?wait=${seconds}` : ''}`
-    const answer = await send('GET', path, { signal }).catch((error) => {
-      // The account has as many waiting requests as it may have.
+    const response = await send('GET', path, { signal }).catch((error) => {
+      // The account is at its limit of waiting requests.
       if (error.status !== 429 || seconds === 0) throw error
       return null
     })
-    const found = answer && (await deploymentOf(answer))
+    const found = response && (await deploymentOf(response))
     if (found && found.state !== 'BUILDING') return found
-    seconds = answer ? 60 : 0
+    seconds = response ? 60 : 0
     await pause(Math.max(0, 1_000 - (Date.now() - startedMs)), signal)
   }
 }
 
 /** The deployment in a response; throws if there is none. */
-export async function deploymentOf(answer: Answer): Promise<Uploading> {
-  const body = await answer.json()
+export async function deploymentOf(response: ApiResponse): Promise<Uploading> {
+  const body = await response.json()
   const isText = (it: unknown) => typeof it === 'string' && it !== ''
   const { missing } = body.uploads ?? { missing: [] }
   if (isText(body.id) && isText(body.state) && Array.isArray(missing) && missing.every(isText)) return body
-  throw new Failure(exitCodes.unreachable, `The server responded with ${answer.status}, but not with a deployment.`)
+  throw new Failure(exitCodes.unreachable, `The server responded with ${response.status}, but not with a deployment.`)
 }

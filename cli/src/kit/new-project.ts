@@ -1,4 +1,4 @@
-// The project that `berth deploy` creates for a folder that has none.
+// Creates a project for a folder without one, for `berth deploy`.
 import { readFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { InvalidResponse } from '../../../sdk/src/errors.ts'
@@ -7,17 +7,17 @@ import { exitCodes, Failure, usage } from './failures.ts'
 import { linkFile, writeLink } from './project.ts'
 import { ask, canAsk } from './prompt.ts'
 import { clean } from './text.ts'
-import { Refused } from './wire.ts'
+import { ErrorResponse } from './wire.ts'
 
 export type NewProject = {
   name: string
-  /** Deletes it again, because nothing was deployed to it. */
+  /** Deletes it, if nothing was deployed to it. */
   remove(): Promise<void>
-  /** Links the folder to it; from then on it stays. */
-  keep(): Promise<void>
+  /** Links the folder to it and keeps it. */
+  link(): Promise<void>
 }
 
-/** The name in package.json, or that of the folder, as the API takes names. */
+/** A valid project name from package.json or the folder. */
 export async function nameOf(directory: string): Promise<string> {
   const text = await readFile(join(directory, 'package.json'), 'utf8').catch(() => '{}')
   let name: unknown
@@ -34,12 +34,12 @@ function validName(text: string): string {
   return dashed.slice(0, 40).replace(/-$/, '')
 }
 
-/** Throws if a project would have to be created and nobody has agreed or can be asked. */
+/** Throws without --yes if we can't ask whether to create a project. */
 export async function requireConsent({ options }: Context, directory: string): Promise<void> {
   if (options.yes || canAsk()) return
   const name = await nameOf(directory)
   throw usage(
-    'This folder has no project.',
+    'This folder is not linked to a project.',
     `Add --yes to create ${name}, or --project <name> to deploy to an existing project.`,
   )
 }
@@ -57,39 +57,43 @@ export async function createProject(context: Context, directory: string): Promis
     try {
       return await create(context, directory, name)
     } catch (error) {
-      const why = refusedName(error)
-      if (why === null) throw error
+      const message = nameError(error)
+      if (message === null) throw error
       if (options.yes || !canAsk()) {
         const existing = `Run \`berth deploy --project ${name}\` to deploy to it`
-        throw new Failure(exitCodes.invalid, why, `${existing}, or \`berth projects create <name>\` to choose a name.`)
+        throw new Failure(
+          exitCodes.invalid,
+          message,
+          `${existing}, or \`berth projects create <name>\` to choose a name.`,
+        )
       }
-      out.say(clean(why))
+      out.say(clean(message))
       name = await ask('Name of the new project:', '--project <name>', signal)
     }
   }
 }
 
-/** Why the API refuses a name; null for any other error. */
-function refusedName(error: unknown): string | null {
-  if (!(error instanceof Refused)) return null
+/** The API's message about the name; null for other errors. */
+function nameError(error: unknown): string | null {
+  if (!(error instanceof ErrorResponse)) return null
   const { code, detail, errors } = (error.problem ?? {}) as { code?: string; detail?: string; errors?: unknown }
-  const isOfName = Array.isArray(errors) && errors.some((one) => one?.pointer === '#/name')
-  return code === 'project_exists' || isOfName ? (detail ?? null) : null
+  const concernsName = Array.isArray(errors) && errors.some((one) => one?.pointer === '#/name')
+  return code === 'project_exists' || concernsName ? (detail ?? null) : null
 }
 
-async function create(context: Context, directory: string, wanted: string): Promise<NewProject> {
+async function create(context: Context, directory: string, requestedName: string): Promise<NewProject> {
   const { out, undo, send } = context
-  // Ctrl-C doesn't abort it: without the response, nobody could delete what it created.
+  // Ctrl-C doesn't abort the request, because we need its response to delete the project.
   const { signal } = new AbortController()
-  const creating = send('POST', '/api/projects', { body: { name: wanted }, signal })
+  const creating = send('POST', '/api/projects', { body: { name: requestedName }, signal })
   const remove = async () => {
-    const made = await creating.catch(() => null)
-    if (!made) return
+    const created = await creating.catch(() => null)
+    if (!created) return
     undo.delete(remove)
-    const { name } = await made.json()
+    const { name } = await created.json()
     const path = `/api/projects/${encodeURIComponent(name)}`
-    const gone = await send('DELETE', path, { any: true, signal: AbortSignal.timeout(3_000) }).catch(() => null)
-    if (gone?.ok) return out.say(`Deleted project ${clean(name)} again: nothing was deployed.`)
+    const deleted = await send('DELETE', path, { any: true, signal: AbortSignal.timeout(3_000) }).catch(() => null)
+    if (deleted?.ok) return out.say(`Deleted project ${clean(name)}, because nothing was deployed to it.`)
     out.say(`Nothing was deployed to ${clean(name)}. Run \`berth projects rm ${clean(name)}\` to delete it.`)
   }
   undo.add(remove)
@@ -101,7 +105,7 @@ async function create(context: Context, directory: string, wanted: string): Prom
     return {
       name,
       remove,
-      async keep() {
+      async link() {
         undo.delete(remove)
         await writeLink(directory, name)
         out.say(`Linked the folder to ${clean(name)} (${clean(join(directory, linkFile))}).`)

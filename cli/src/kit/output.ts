@@ -1,19 +1,19 @@
-// Data goes to stdout, everything else to stderr; colours and progress only to a terminal.
+// Prints data to stdout and everything else to stderr; colours and progress only on a terminal.
 import { fromServer } from './shape.ts'
 import { clean, cleanJson, table } from './text.ts'
 
 export type Output = {
   /** Whether --json was given. */
   json: boolean
-  /** The result: the API's own object with --json, lines for people otherwise. */
-  show(value: unknown, forPeople: () => string): void
+  /** The result: the API's object with --json, otherwise text. */
+  show(value: unknown, format: () => string): void
   /** A list: one array with --json. */
   list(items: unknown[], heads: string[], row: (item: never) => unknown[]): void
-  /** One item of a stream: a line of JSON each with --json. */
-  item(value: unknown, forPeople: () => string): void
+  /** One item of a stream; with --json, a line of JSON. */
+  item(value: unknown, format: () => string): void
   /** A message on stderr. */
   say(text: string): void
-  /** Overwrites itself on a terminal; omitted elsewhere. */
+  /** A line that the next output replaces; only on a terminal. */
   progress(text: string): void
   paint(colour: Colour, text: string): string
 }
@@ -40,7 +40,7 @@ export function createOutput(json: boolean, env = process.env): Output {
   }
   return {
     json,
-    show: (value, forPeople) => write(json ? cleanJson(value, 2) : fromServer(forPeople)),
+    show: (value, format) => write(json ? cleanJson(value, 2) : fromServer(format)),
     list(items, heads, row) {
       if (json) return write(cleanJson(items, 2))
       // A header without rows would count as data in scripts.
@@ -52,7 +52,7 @@ export function createOutput(json: boolean, env = process.env): Output {
         ),
       )
     },
-    item: (value, forPeople) => writeLine(json ? cleanJson(value) : fromServer(forPeople)),
+    item: (value, format) => writeLine(json ? cleanJson(value) : fromServer(format)),
     say,
     progress(text) {
       if (!live) return

@@ -1,7 +1,7 @@
-// Runs several tasks at a time.
+// Runs tasks with limited concurrency.
 
 /** Throws the first error and starts no more tasks after it. */
-export async function inParallel<T>(items: T[], most: number, work: (item: T) => Promise<void>): Promise<void> {
+export async function inParallel<T>(items: T[], limit: number, work: (item: T) => Promise<void>): Promise<void> {
   const rest = items[Symbol.iterator]()
   let failed = false
   async function next(): Promise<void> {
@@ -11,11 +11,11 @@ export async function inParallel<T>(items: T[], most: number, work: (item: T) =>
     }
   }
   // All workers share one iterator.
-  const shared = Array.from({ length: Math.min(most, items.length) }, () =>
+  const workers = Array.from({ length: Math.min(limit, items.length) }, () =>
     next().catch((error) => {
       failed = true
       throw error
     }),
   )
-  await Promise.all(shared)
+  await Promise.all(workers)
 }

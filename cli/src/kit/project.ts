@@ -1,4 +1,4 @@
-// Which project a command acts on: --project, BERTH_PROJECT, or .berth/project.json in the folder or one above it.
+// Finds the project a command acts on: --project, BERTH_PROJECT, or .berth/project.json in the folder or a parent.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Context } from './context.ts'
@@ -44,8 +44,8 @@ export async function requireProject(context: Context, given: string | undefined
   return found
 }
 
-/** An empty list of a project that doesn't exist is an error. */
-export async function expectProject(context: Context, project: string | null, found: unknown[]): Promise<void> {
+/** Throws if a list is empty because its project doesn't exist. */
+export async function checkProjectIfEmpty(context: Context, project: string | null, found: unknown[]): Promise<void> {
   if (project === null || found.length > 0) return
   await (await context.berth()).get('/projects/{project}', { params: { path: { project } } })
 }

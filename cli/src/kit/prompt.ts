@@ -1,36 +1,36 @@
-// Questions to a person. Without a terminal, the error names the option to give instead.
+// Prompts. Without a terminal, the error names the option to use instead.
 import { usage } from './failures.ts'
 
 export const canAsk = () => process.stdin.isTTY === true && process.stderr.isTTY === true
 
-/** `instead`: the option to give without a terminal. */
+/** `instead`: what to give without a terminal. */
 export function ask(question: string, instead: string, signal: AbortSignal): Promise<string> {
-  return answerTo(question, instead, signal, false)
+  return prompt(question, instead, signal, false)
 }
 
 /** The same for secrets, without echo. */
-export function askUnseen(question: string, instead: string, signal: AbortSignal): Promise<string> {
-  return answerTo(question, instead, signal, true)
+export function askSecret(question: string, instead: string, signal: AbortSignal): Promise<string> {
+  return prompt(question, instead, signal, true)
 }
 
-async function answerTo(question: string, instead: string, signal: AbortSignal, unseen: boolean): Promise<string> {
+async function prompt(question: string, instead: string, signal: AbortSignal, isSecret: boolean): Promise<string> {
   if (!canAsk()) throw usage(`We can't ask "${question}" without a terminal. Give ${instead}.`)
   const { createInterface } = await import('node:readline/promises')
   const { Writable } = await import('node:stream')
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const lines = createInterface({ input: process.stdin, output: unseen ? nowhere : process.stderr, terminal: true })
-  // The terminal's own echo is off only from here on.
-  if (unseen) process.stderr.write(`${question} `)
-  // Readline gets Ctrl-C instead of the process.
+  const lines = createInterface({ input: process.stdin, output: isSecret ? nowhere : process.stderr, terminal: true })
+  // Readline has turned off the terminal's echo.
+  if (isSecret) process.stderr.write(`${question} `)
+  // Readline swallows Ctrl-C.
   lines.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
-  const left = new Promise<never>((_, reject) => {
-    lines.once('close', () => reject(usage('There was no answer.')))
+  const closed = new Promise<never>((_, reject) => {
+    lines.once('close', () => reject(usage('No answer was given.')))
   })
   try {
-    return (await Promise.race([lines.question(unseen ? '' : `${question} `, { signal }), left])).trim()
+    return (await Promise.race([lines.question(isSecret ? '' : `${question} `, { signal }), closed])).trim()
   } finally {
-    left.catch(() => {})
-    if (unseen) process.stderr.write('\n')
+    closed.catch(() => {})
+    if (isSecret) process.stderr.write('\n')
     lines.close()
   }
 }

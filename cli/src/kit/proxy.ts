@@ -1,34 +1,34 @@
-// Requests over TLS, and through the proxy of HTTPS_PROXY or HTTP_PROXY; Node's own fetch knows none before version 24.
+// Requests over TLS, and through the proxy of HTTPS_PROXY or HTTP_PROXY, which Node's fetch supports only from version 24.
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { type AgentOptions, Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { Readable } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { usage } from './failures.ts'
-import { finish, type Sent, type Transport, withLength } from './transport.ts'
+import { type ApiRequest, finish, type Transport, withLength } from './transport.ts'
 
 export type Fetch = (input: Request, init?: RequestInit) => Promise<Response>
 
-/** The proxy for an address, or null. */
+/** The proxy for a URL, or null. */
 export function proxyFor(url: URL, env: NodeJS.ProcessEnv): URL | null {
   const read = (name: string) => env[name.toLowerCase()] || env[name]
-  const named = read(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') || read('ALL_PROXY')
-  if (!named || isExcepted(url, read('NO_PROXY') ?? '')) return null
-  const proxy = URL.parse?.(named.includes('://') ? named : `http://${named}`) ?? parse(named)
+  const setting = read(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') || read('ALL_PROXY')
+  if (!setting || bypassesProxy(url, read('NO_PROXY') ?? '')) return null
+  const proxy = parse(setting)
   if (!proxy || !/^https?:$/.test(proxy.protocol))
     throw usage('The proxy must be the URL of an HTTP proxy, such as http://host:port.')
   return proxy
 }
 
-function parse(named: string): URL | null {
+function parse(setting: string): URL | null {
   try {
-    return new URL(named.includes('://') ? named : `http://${named}`)
+    return new URL(setting.includes('://') ? setting : `http://${setting}`)
   } catch {
     return null
   }
 }
 
-/** As curl reads NO_PROXY: names with everything below them, with or without a port; `*` is all. */
-function isExcepted({ hostname, port, protocol }: URL, list: string): boolean {
+/** NO_PROXY as in curl: names including subdomains, with or without a port; `*` matches all. */
+function bypassesProxy({ hostname, port, protocol }: URL, list: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
   const actualPort = port || (protocol === 'https:' ? '443' : '80')
   return list.split(/[\s,]+/).some((entry) => {
@@ -44,11 +44,11 @@ export function openSecure(server: string, env: NodeJS.ProcessEnv): Transport {
   const proxy = proxyFor(new URL(server), env)
   const tunnels = proxy ? new TunnelAgent(proxy) : new HttpsAgent({ keepAlive: true })
   const connections = new HttpAgent({ keepAlive: true })
-  return ({ url, body, ...given }) => {
-    const options = withLength(given, body)
+  return ({ url, body, ...rest }) => {
+    const options = withLength(rest, body)
     if (url.protocol === 'https:') return finish(httpsRequest(url, { ...options, agent: tunnels }), body)
     if (!proxy) return finish(httpRequest(url, { ...options, agent: connections }), body)
-    const request = openTo(proxy)({
+    const request = requesterFor(proxy)({
       ...options,
       ...addressOf(proxy),
       agent: proxy.protocol === 'http:' ? connections : undefined,
@@ -59,22 +59,22 @@ export function openSecure(server: string, env: NodeJS.ProcessEnv): Transport {
   }
 }
 
-/** Node's fetch, or one that goes through the proxy of the server. */
+/** Node's fetch, or one that uses the server's proxy. */
 export function createFetch(server: string, env = process.env): Fetch {
   if (!proxyFor(new URL(server), env)) return (input, init) => fetch(input, init)
   const transport = openSecure(server, env)
   return async (input, init) => {
-    return answerOf(await transport(await contentOf(init ? new Request(input, init) : input)))
+    return responseOf(await transport(await apiRequestOf(init ? new Request(input, init) : input)))
   }
 }
 
-async function contentOf(request: Request): Promise<Sent> {
+async function apiRequestOf(request: Request): Promise<ApiRequest> {
   const body = request.body ? Buffer.from(await request.arrayBuffer()) : null
   const { method, signal, url, headers } = request
   return { method, signal, url: new URL(url), headers: Object.fromEntries(headers), body }
 }
 
-const openTo = (proxy: URL) => (proxy.protocol === 'https:' ? httpsRequest : httpRequest)
+const requesterFor = (proxy: URL) => (proxy.protocol === 'https:' ? httpsRequest : httpRequest)
 
 function addressOf(proxy: URL) {
   const port = Number(proxy.port) || (proxy.protocol === 'https:' ? 443 : 80)
@@ -87,17 +87,17 @@ function credentials({ username, password }: URL): Record<string, string> {
   return { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` }
 }
 
-function answerOf(answer: IncomingMessage): Response {
-  const status = answer.statusCode!
+function responseOf(response: IncomingMessage): Response {
+  const status = response.statusCode!
   const headers = new Headers()
-  for (let at = 0; at < answer.rawHeaders.length; at += 2)
-    headers.append(answer.rawHeaders[at]!, answer.rawHeaders[at + 1]!)
+  for (let at = 0; at < response.rawHeaders.length; at += 2)
+    headers.append(response.rawHeaders[at]!, response.rawHeaders[at + 1]!)
   const isEmpty = status === 204 || status === 304
-  if (isEmpty) answer.resume()
-  return new Response(isEmpty ? null : (Readable.toWeb(answer) as ReadableStream), { status, headers })
+  if (isEmpty) response.resume()
+  return new Response(isEmpty ? null : (Readable.toWeb(response) as ReadableStream), { status, headers })
 }
 
-/** TLS to the server itself, inside a tunnel that the proxy opens: it sees names, and no more. */
+/** TLS to the server through a CONNECT tunnel, so that the proxy sees only host names. */
 class TunnelAgent extends HttpsAgent {
   readonly #proxy: URL
 
@@ -112,22 +112,22 @@ class TunnelAgent extends HttpsAgent {
   ) {
     const target = `${options.host.includes(':') ? `[${options.host}]` : options.host}:${options.port}`
     const headers = { host: target, ...credentials(this.#proxy) }
-    const asked = openTo(this.#proxy)({
+    const request = requesterFor(this.#proxy)({
       ...addressOf(this.#proxy),
       method: 'CONNECT',
       path: target,
       headers,
       agent: false,
     })
-    asked.on('error', done)
-    asked.on('connect', (answer, socket) => {
-      if (answer.statusCode === 200)
+    request.on('error', done)
+    request.on('connect', (response, socket) => {
+      if (response.statusCode === 200)
         return done(null, connectTls({ ...options, socket, servername: options.servername ?? options.host }))
       socket.destroy()
-      done(Object.assign(new Error(`The proxy responded with ${answer.statusCode}.`), { syscall: 'CONNECT' }))
+      done(Object.assign(new Error(`The proxy responded with ${response.statusCode}.`), { syscall: 'CONNECT' }))
     })
-    asked.end()
-    // The socket comes by the callback.
+    request.end()
+    // The callback delivers the socket.
     return undefined
   }
 }

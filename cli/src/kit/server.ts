@@ -1,8 +1,8 @@
-// Which server to call, and with which token. The environment overrides the stored login.
+// Chooses the server and the token. The environment overrides the stored login.
 import { exitCodes, Failure, usage } from './failures.ts'
 import { readLogins } from './logins.ts'
 
-export type Given = { url?: string | undefined; token?: string | undefined }
+export type ServerOptions = { url?: string | undefined; token?: string | undefined }
 
 /** The origin of a server; a trailing `/api` is allowed. */
 export function originOf(text: string): string {
@@ -26,19 +26,19 @@ export function isLoopback(host: string): boolean {
 }
 
 /** The server: from the option, the environment, the login, or where this file was downloaded from. */
-export async function findServer(given: Given, home: string | null, env = process.env): Promise<string> {
-  const named = given.url || env.BERTH_URL || (await readLogins(env)).current || home
-  if (!named) throw usage('No server was given.', 'Add --url, set BERTH_URL, or run `berth login --url <url>`.')
-  return originOf(named)
+export async function findServer(options: ServerOptions, home: string | null, env = process.env): Promise<string> {
+  const url = options.url || env.BERTH_URL || (await readLogins(env)).current || home
+  if (!url) throw usage('No server was given.', 'Add --url, set BERTH_URL, or run `berth login --url <url>`.')
+  return originOf(url)
 }
 
-export async function findToken(server: string, given: Given, env = process.env): Promise<string | null> {
+export async function findToken(server: string, options: ServerOptions, env = process.env): Promise<string | null> {
   // A stored token is sent only to its own server.
-  return given.token || env.BERTH_TOKEN || ((await readLogins(env)).tokens[server] ?? null)
+  return options.token || env.BERTH_TOKEN || ((await readLogins(env)).tokens[server] ?? null)
 }
 
-export async function requireToken(server: string, given: Given, env = process.env): Promise<string> {
-  const token = await findToken(server, given, env)
+export async function requireToken(server: string, options: ServerOptions, env = process.env): Promise<string> {
+  const token = await findToken(server, options, env)
   if (!token) {
     throw new Failure(
       exitCodes.notSignedIn,

@@ -1,7 +1,7 @@
-// Responses whose fields don't have the types of the API: those of a broken server, or of something that isn't Berth.
+// Handles responses with unexpected types, from a broken server or something that isn't Berth.
 import { InvalidResponse } from '../../../sdk/src/errors.ts'
 
-/** Reads from a response. A field of the wrong type is the server's error, so it's told as one. */
+/** Reads from a response, and reports a field of the wrong type as the server's error. */
 export function fromServer<T>(read: () => T): T {
   try {
     return read()

@@ -1,7 +1,7 @@
 // Makes untrusted text safe for a terminal: it can't move the cursor, change colours or reverse the writing direction.
 
-// Control characters, and invisible ones that change how others are shown.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+// Control characters, and invisible ones that change how text is shown.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the search is for these.
 const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g
 const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
@@ -18,7 +18,7 @@ export function cleanLines(text: string): string {
 }
 
 // Colour codes of terminals.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the search is for the escape character.
 const colours = /\u001b\[[0-9;:]*m/g
 
 /** A line of a build log: without colours, other unsafe characters escaped. */

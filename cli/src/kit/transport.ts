@@ -1,14 +1,14 @@
-// How a request reaches the server. Code for TLS and proxies is loaded only if needed.
+// Sends a request to the server. Code for TLS and proxies is loaded only if needed.
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 
-export type Sent = {
+export type ApiRequest = {
   method: string
   url: URL
   headers: Record<string, string>
   body: Buffer | null
   signal: AbortSignal
 }
-export type Transport = (sent: Sent) => Promise<IncomingMessage>
+export type Transport = (request: ApiRequest) => Promise<IncomingMessage>
 
 /** Reuses connections. */
 export async function openTransport(server: string, env: NodeJS.ProcessEnv): Promise<Transport> {
@@ -18,7 +18,7 @@ export async function openTransport(server: string, env: NodeJS.ProcessEnv): Pro
   return ({ url, body, ...options }) => finish(httpRequest(url, { ...withLength(options, body), agent }), body)
 }
 
-export function withLength<T extends Pick<Sent, 'headers'>>(options: T, body: Buffer | null): T {
+export function withLength<T extends Pick<ApiRequest, 'headers'>>(options: T, body: Buffer | null): T {
   if (!body) return options
   return { ...options, headers: { ...options.headers, 'content-length': String(body.length) } }
 }

@@ -1,8 +1,8 @@
-// How commands are declared. Only the one that is called is created: commander takes longer to create all than to run one.
+// Declares commands. Only the called one is created, because creating all of them takes longer than running one.
 import { type Command, Option } from 'commander'
 import type { Action } from './action.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: each action has the options that are declared beside it.
+// biome-ignore lint/suspicious/noExplicitAny: each action has the options declared next to it.
 type Load = () => Promise<Action<any>>
 
 export type On = (command: Command, load: Load) => void
@@ -15,7 +15,7 @@ export type Tree = {
 
 export const projectOption = () => new Option('-p, --project <name>', 'project (default: the linked one)')
 
-// Stands for a command that isn't created, whatever is declared for it.
+// Replaces a command that isn't created and ignores all declarations.
 const absent: Command = new Proxy({} as Command, { get: () => () => absent })
 
 export function createTree(program: Command, call: On, only: string | undefined): Tree {

@@ -6,29 +6,29 @@ import { bar } from './output.ts'
 import { inParallel } from './parallel.ts'
 import { size } from './text.ts'
 
-const smallBytes = 256 << 10
-const archiveBytes = 4 << 20
-const archiveFiles = 500
-const pieceBytes = 4 << 20
-const atOnce = 6
+const maxSmallBytes = 256 << 10
+const maxArchiveBytes = 4 << 20
+const maxArchiveFiles = 500
+const maxPieceBytes = 4 << 20
+const maxParallel = 6
 
 export async function upload(context: Context, root: string, files: SourceFile[], missing: string[]): Promise<number> {
-  const wanted = new Set(missing)
-  const unique = new Map(files.filter(({ sha256 }) => wanted.has(sha256)).map((file) => [file.sha256, file]))
+  const missingHashes = new Set(missing)
+  const unique = new Map(files.filter(({ sha256 }) => missingHashes.has(sha256)).map((file) => [file.sha256, file]))
   const all = [...unique.values()]
   const total = all.reduce((sum, file) => sum + file.size, 0)
   let sent = 0
-  const note = (file: SourceFile) => {
+  const reportProgress = (file: SourceFile) => {
     sent += file.size
     context.out.progress(`Uploading ${bar(total ? sent / total : 1)} ${size(sent)} of ${size(total)}`)
   }
-  const small = all.filter((file) => file.size <= smallBytes)
+  const small = all.filter((file) => file.size <= maxSmallBytes)
   const batches = small.length > 1 ? batchesOf(small) : small.map((file) => [file])
-  const alone = all.filter((file) => file.size > smallBytes).map((file) => [file])
-  await inParallel([...batches, ...alone], atOnce, async (batch) => {
+  const large = all.filter((file) => file.size > maxSmallBytes).map((file) => [file])
+  await inParallel([...batches, ...large], maxParallel, async (batch) => {
     if (batch.length === 1) await putOne(context, root, batch[0]!)
     else await postArchive(context, root, batch)
-    for (const file of batch) note(file)
+    for (const file of batch) reportProgress(file)
   })
   return total
 }
@@ -38,7 +38,7 @@ function batchesOf(files: SourceFile[]): SourceFile[][] {
   let bytes = 0
   for (const file of files) {
     const last = batches.at(-1)
-    if (!last || last.length >= archiveFiles || bytes + file.size > archiveBytes) {
+    if (!last || last.length >= maxArchiveFiles || bytes + file.size > maxArchiveBytes) {
       batches.push([file])
       bytes = file.size
     } else {
@@ -53,18 +53,18 @@ async function putOne({ send }: Context, root: string, file: SourceFile): Promis
   const content = await contentOf(root, file)
   const path = `/api/uploads/${file.sha256}`
   const type = { 'content-type': 'application/octet-stream' }
-  if (content.length <= pieceBytes) {
+  if (content.length <= maxPieceBytes) {
     await send('PUT', path, { headers: type, body: content })
     return
   }
-  // In pieces, so that each has its own timeout and can be retried.
+  // Each piece has its own timeout and retries.
   for (let from = 0; from < content.length; ) {
-    const end = Math.min(from + pieceBytes, content.length)
+    const end = Math.min(from + maxPieceBytes, content.length)
     const range = { 'content-range': `bytes ${from}-${end - 1}/${content.length}` }
-    const answer = await send('PUT', path, { headers: { ...type, ...range }, body: content.subarray(from, end) })
-    const { offset, complete } = (await answer.json()) as { offset: number; complete: boolean }
+    const response = await send('PUT', path, { headers: { ...type, ...range }, body: content.subarray(from, end) })
+    const { offset, complete } = (await response.json()) as { offset: number; complete: boolean }
     if (complete) return
-    if (!(offset > from)) throw new Failure(exitCodes.unreachable, `The server did not accept ${file.path}.`)
+    if (!(offset > from)) throw new Failure(exitCodes.unreachable, `The server didn't accept ${file.path}.`)
     from = offset
   }
 }
@@ -73,7 +73,7 @@ async function postArchive(context: Context, root: string, files: SourceFile[]):
   const parts: Buffer[] = []
   for (const file of files) {
     const content = await contentOf(root, file)
-    parts.push(tarHead(file.sha256, content.length), content, Buffer.alloc(-content.length & 511))
+    parts.push(tarHeader(file.sha256, content.length), content, Buffer.alloc(-content.length & 511))
   }
   parts.push(Buffer.alloc(1024))
   await context.send('POST', '/api/uploads', {
@@ -83,18 +83,18 @@ async function postArchive(context: Context, root: string, files: SourceFile[]):
 }
 
 /** A ustar header. Names are hashes; nothing else about a file matters here. */
-function tarHead(name: string, length: number): Buffer {
-  const head = Buffer.alloc(512)
-  head.write(name, 0)
-  head.write('0000644\0', 100)
-  head.write('0000000\0', 108)
-  head.write('0000000\0', 116)
-  head.write(`${length.toString(8).padStart(11, '0')}\0`, 124)
-  head.write('00000000000\0', 136)
-  head.write('        ', 148)
-  head.write('0', 156)
-  head.write('ustar\x0000', 257)
-  const sum = head.reduce((total, byte) => total + byte, 0)
-  head.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
-  return head
+function tarHeader(name: string, length: number): Buffer {
+  const header = Buffer.alloc(512)
+  header.write(name, 0)
+  header.write('0000644\0', 100)
+  header.write('0000000\0', 108)
+  header.write('0000000\0', 116)
+  header.write(`${length.toString(8).padStart(11, '0')}\0`, 124)
+  header.write('00000000000\0', 136)
+  header.write('        ', 148)
+  header.write('0', 156)
+  header.write('ustar\x0000', 257)
+  const sum = header.reduce((total, byte) => total + byte, 0)
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148)
+  return header
 }
