@@ -1,5 +1,5 @@
-// Builds the parts of Berth whose sources changed. Each build is in a directory that is named after a hash of everything it
-// was made from, and gets its name when it is complete, so that there is nothing to lock and no half of a build:
+// Builds the changed parts of Berth. Each build goes into a directory named after the hash of its sources, which gets its
+// name when the build is complete. So builds need no lock and are never incomplete:
 //
 //     dist/builds/server-<hash>/     dist/src        links to its src/
 //     dist/builds/console-<hash>/    dist/dashboard  links to it
@@ -10,9 +10,9 @@ import { chmod, lstat, mkdir, mkdtemp, readdir, rename, rm, symlink, utimes } fr
 import { join } from 'node:path'
 
 type Part = {
-  /** Files and directories that a build is made from, besides the packages and the builder itself. */
+  /** The sources of a build, in addition to the packages and the builder itself. */
   sources: readonly string[]
-  /** The place in dist/ that leads to the current build, and what of the build is there. */
+  /** The link in dist/ to the current build, and the folder of the build it points to. */
   link: string
   linked: string
   build(root: string, to: string): Promise<void>
@@ -50,36 +50,36 @@ export type BuildOptions = {
   builders?: Partial<Record<PartName, Part['build']>>
 }
 
-/** Makes the builds of these parts current, building those that don't exist; returns their directories. */
+/** Builds the parts that don't exist yet, and links to the current builds; returns their directories. */
 export async function buildParts<Name extends PartName>(
   names: readonly Name[],
   { root = join(import.meta.dirname, '..'), onBuild, builders = {} }: BuildOptions = {},
 ): Promise<Record<Name, string>> {
   const builds = join(root, 'dist/builds')
-  const found = names.map((name) => {
+  const wanted = names.map((name) => {
     const hash = hashOf(root, parts[name])
     return { name, hash, directory: join(builds, `${name}-${hash}`) }
   })
-  const missing = found.filter(({ directory }) => !existsSync(directory))
+  const missing = wanted.filter(({ directory }) => !existsSync(directory))
   if (missing.length > 0) {
     onBuild?.()
     await mkdir(builds, { recursive: true })
-    const isCurrent = ({ name, hash }: (typeof found)[0]) => hashOf(root, parts[name]) === hash
+    const isCurrent = ({ name, hash }: (typeof wanted)[0]) => hashOf(root, parts[name]) === hash
     const built = await Promise.all(
       missing.map(async (one) => {
         const build = builders[one.name] ?? parts[one.name].build
         return buildInto(builds, one.directory, (draft) => build(root, draft).then(() => isCurrent(one)))
       }),
     )
-    // Someone edited a source meanwhile.
+    // Someone edited a source during the build.
     if (built.includes(false)) return buildParts(names, { root, builders })
   }
-  for (const { name, directory } of found) await makeCurrent(root, parts[name], directory)
+  for (const { name, directory } of wanted) await makeCurrent(root, parts[name], directory)
   if (missing.length > 0) await removeOld(root, builds)
-  return Object.fromEntries(found.map(({ name, directory }) => [name, directory])) as Record<Name, string>
+  return Object.fromEntries(wanted.map(({ name, directory }) => [name, directory])) as Record<Name, string>
 }
 
-/** `build` returns whether its sources stayed as they were; otherwise nobody knows what the build was made from. */
+/** `build` returns whether its sources stayed unchanged; otherwise the hash would be wrong. */
 async function buildInto(
   builds: string,
   directory: string,
@@ -88,9 +88,9 @@ async function buildInto(
   const draft = await mkdtemp(join(builds, 'draft-'))
   try {
     if (!(await build(draft))) return false
-    // An image is built by root, and run by someone else.
+    // Images are built by root but run by another user.
     await chmod(draft, 0o755)
-    // Another process may have built the same at the same time.
+    // Another process may have finished the same build.
     await rename(draft, directory).catch((error) => {
       if (!existsSync(directory)) throw error
     })
@@ -100,26 +100,26 @@ async function buildInto(
   }
 }
 
-/** By content: neither a checkout nor a copy keeps times. */
+/** Hashes contents, because checkouts and copies change file times. */
 function hashOf(root: string, { sources }: Part): string {
   const hash = createHash('sha256')
   const add = (path: string) => {
-    // The length keeps one file's end apart from the next one's name.
+    // The length separates a file's content from the next file's name.
     const content = readFileSync(join(root, path))
     hash.update(`${path}\0${content.length}\0`).update(content)
   }
   for (const path of [...sources, 'build']) {
-    const within = join(root, path)
+    const full = join(root, path)
     if (/\.\w+$/.test(path)) add(path)
     else {
-      const entries = readdirSync(within, { recursive: true, withFileTypes: true })
+      const entries = readdirSync(full, { recursive: true, withFileTypes: true })
       const files = entries
         .filter((entry) => !entry.isDirectory())
         .map(({ parentPath, name }) => join(parentPath, name))
       for (const file of files.sort()) add(file.slice(root.length + 1))
     }
   }
-  // What npm has installed; another installer may not say.
+  // The packages that npm installed; other installers have no such file.
   const installed = 'node_modules/.package-lock.json'
   add(existsSync(join(root, installed)) ? installed : 'package-lock.json')
   return hash.digest('hex').slice(0, 16)
@@ -129,13 +129,13 @@ async function makeCurrent(root: string, { link, linked }: Part, directory: stri
   const path = join(root, 'dist', link)
   const target = join(directory, linked).slice(join(root, 'dist/').length)
   if (targetOf(path) === target) return
-  // Older versions compiled into this place, and so does `npm run dev`.
+  // Older versions compiled to this path, and `npm run dev` still does.
   if ((await lstat(path).catch(() => null))?.isDirectory()) await rm(path, { recursive: true, force: true })
   const draft = await mkdtemp(join(root, 'dist/builds/draft-'))
   await symlink(target, join(draft, 'link'), 'junction')
   await rename(join(draft, 'link'), path)
   await rm(draft, { recursive: true, force: true })
-  // From now on it is kept for a day after another one takes its place.
+  // removeOld keeps a replaced build for a day from now.
   const now = new Date()
   await utimes(directory, now, now)
 }
@@ -151,14 +151,14 @@ function targetOf(path: string): string | null {
 const dayMs = 86_400_000
 const maxOld = 5
 
-/** A server that runs may still load parts of an old build, so the last ones stay for a day. */
+/** A running server may still load chunks of an old build, so the last ones stay for a day. */
 async function removeOld(root: string, builds: string): Promise<void> {
   const current = Object.values(parts).map(({ link }) => targetOf(join(root, 'dist', link)))
   const others = (await readdir(builds)).filter((name) => !current.some((target) => target?.includes(name)))
   const dated = await Promise.all(
     others.map(async (name) => {
-      const found = await lstat(join(builds, name)).catch(() => null)
-      return { name, part: name.replace(/-.*/, ''), mtimeMs: found?.mtimeMs ?? 0 }
+      const stats = await lstat(join(builds, name)).catch(() => null)
+      return { name, part: name.replace(/-.*/, ''), mtimeMs: stats?.mtimeMs ?? 0 }
     }),
   )
   dated.sort((one, other) => other.mtimeMs - one.mtimeMs)
@@ -168,6 +168,6 @@ async function removeOld(root: string, builds: string): Promise<void> {
     const isTooMany = newer >= maxOld && part !== 'draft'
     if (isTooMany || mtimeMs < Date.now() - dayMs) await rm(join(builds, name), { recursive: true, force: true })
   }
-  // Left by older versions, which compiled file by file. package.json would pass for that of the checkout.
+  // Left by older versions, which compiled file by file. This package.json could be taken for the checkout's.
   for (const name of ['package.json', 'prisma']) await rm(join(root, 'dist', name), { recursive: true, force: true })
 }
