@@ -1,7 +1,7 @@
-// Where the Prisma CLI finds the schema; only `prisma generate` is ever run with it.
+// The Prisma CLI's configuration, used only for `prisma generate`.
 import { defineConfig } from 'prisma/config'
 
-// The CLI would download a native schema engine even to generate a client, which needs none.
+// Keeps the CLI from downloading a native schema engine, which generating a client doesn't need.
 process.env.PRISMA_SCHEMA_ENGINE_BINARY ??= process.execPath
 
 export default defineConfig({ schema: 'schema.prisma' })

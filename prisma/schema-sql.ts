@@ -1,4 +1,4 @@
-// Development only: the SQL that makes an empty database match schema.prisma, from Prisma's own engine as WASM.
+// Development only: prints the SQL that creates the database of schema.prisma, from Prisma's WASM engine.
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -11,7 +11,7 @@ export async function schemaSql(url: string): Promise<string> {
   const folder = dirname(createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm'))
   // The package's own entry expects a bundler that loads .wasm; these lines do what the bundler would.
   const bindings = await import(join(folder, 'schema_engine_bg.js'))
-  // biome-ignore lint/suspicious/noExplicitAny: the types of Node do not know WebAssembly.
+  // biome-ignore lint/suspicious/noExplicitAny: Node's types lack WebAssembly.
   const wasm = await (globalThis as any).WebAssembly.instantiate(
     await readFile(join(folder, 'schema_engine_bg.wasm')),
     {
@@ -22,7 +22,7 @@ export async function schemaSql(url: string): Promise<string> {
   const start = wasm.instance.exports.__wbindgen_start as () => void
   start()
   const files = [{ path: schemaPath, content: await readFile(schemaPath, 'utf8') }]
-  // Nothing is read from the database but its version.
+  // The engine reads only the version of the database.
   const adapter = bindMigrationAwareSqlAdapterFactory(new PrismaPg({ connectionString: url }))
   const engine = await bindings.SchemaEngine.new({ datamodels: [[schemaPath, files[0]!.content]] }, () => {}, adapter)
   const result = await engine.diff({

@@ -1,4 +1,4 @@
-# Removes what `npm install` adds and nothing uses: about 160 MB. Runs after `prisma generate`, and may run again.
+# Removes about 160 MB of unused files that `npm install` adds. Runs after `prisma generate`; running it again is harmless.
 # The C++ headers of Node: `node` hard-links the program it needs out of this folder.
 rm -rf node_modules/node/node_modules
 # Query compilers for other databases, in Prisma's client and in its CLI.
