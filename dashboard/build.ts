@@ -1,4 +1,4 @@
-// Builds the console: split, minified, named by content, compressed. With --watch, into dist/dashboard at every change.
+// Builds the console: split, minified, hashed names, compressed. Run directly, rebuilds dist/dashboard on every change.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
 import { promisify } from 'node:util'
@@ -40,7 +40,7 @@ function writer(to: string, quality: number): Plugin {
         if (errors.length > 0 || !metafile) return
         await mkdir(join(to, 'assets'), { recursive: true })
         await Promise.all(outputFiles.map(({ path, contents }) => store(path, contents, quality)))
-        // Last, because a server that watches it reads everything anew.
+        // Written last, because a server that watches it then reloads everything.
         await store(index, Buffer.from(await page(to, metafile)), quality)
         await removeOld(to, [...outputFiles.map(({ path }) => path), index])
       }),
@@ -62,18 +62,18 @@ async function removeOld(to: string, kept: string[]): Promise<void> {
 
 async function page(to: string, { outputs }: Metafile): Promise<string> {
   const root = relative(import.meta.dirname, to)
-  const address = (path: string) => `/${relative(root, path)}`
+  const urlOf = (path: string) => `/${relative(root, path)}`
   const find = (start: string) => Object.keys(outputs).find((path) => basename(path).startsWith(start))!
   const script = find('main-')
-  // Fetched beside the script, and not after it has been read.
+  // Loads these in parallel with the script instead of after parsing it.
   const preload = (outputs[script]?.imports ?? [])
     .filter(({ kind }) => kind === 'import-statement')
-    .map(({ path }) => `<link rel="modulepreload" href="${address(path)}">`)
+    .map(({ path }) => `<link rel="modulepreload" href="${urlOf(path)}">`)
   const html = await readFile(join(from, 'index.html'), 'utf8')
   const values: Record<string, string> = {
-    icon: address(find('icon-')),
-    style: address(find('style-')),
-    script: address(script),
+    icon: urlOf(find('icon-')),
+    style: urlOf(find('style-')),
+    script: urlOf(script),
     preload: preload.join('\n'),
   }
   return html.replace(
@@ -93,7 +93,7 @@ export async function buildConsole(to: string): Promise<void> {
 
 async function watch(): Promise<void> {
   const to = join(import.meta.dirname, '../dist/dashboard')
-  // A link to a build that is named after its sources, and must stay what it was made from.
+  // Removes the link to a hashed build, which must stay unchanged.
   await rm(to, { recursive: true, force: true })
   const build = await open(to, 4)
   await build.watch()

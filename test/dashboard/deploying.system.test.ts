@@ -225,7 +225,7 @@ describeConsole('the console of a whole platform', environment, async (console) 
     await page.getByRole('button', { name: 'Apply' }).click()
     await page.getByRole('cell', { name: '192.0.2.7', exact: true }).waitFor()
     await until(async () => String(await asked('www.flow.test', 'A')) === '192.0.2.7')
-    await page.getByRole('button', { name: 'Refresh' }).click()
+    await page.getByRole('region', { name: 'Nameservers' }).getByRole('button', { name: 'Refresh' }).click()
     await page.getByText('Up to date').first().waitFor()
   })
 
