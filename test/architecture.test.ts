@@ -27,7 +27,7 @@ const offenders = (breaks: (one: Import) => boolean) => imports.filter(breaks).m
 const within = (path: string, folder: string) => path.startsWith(`src/${folder}/`)
 const memberOf = (path: string, parent: string) => (within(path, parent) ? path.split('/')[2]! : undefined)
 
-/** The top folders of `src`, and which of them each may import; what is listed nowhere may import nothing of ours. */
+/** The top folders of `src` and the folders each may import; unlisted ones may import none. */
 const arrows: Record<string, string[]> = {
   'cli.ts': ['commands'],
   commands: ['config.ts', 'roles', 'api', 'schemas', 'services', 'platform'],
@@ -47,7 +47,7 @@ const arrows: Record<string, string[]> = {
 
 const top = (path: string) => path.split('/')[1]!
 
-/** The nouns of the services, lowest first: each knows only those before it. */
+/** The nouns of the services, lowest first: each may import only those before it. */
 const nouns = [
   ...['idempotency', 'limits', 'secrets', 'identity', 'names', 'events', 'quotas', 'tokens', 'accounts', 'webhooks'],
   ...['takedowns', 'projects', 'instances', 'uploads', 'deployments', 'production'],
@@ -137,7 +137,7 @@ describe('arrows run one way', () => {
   })
 })
 
-/** Places that import each other by any number of steps, as one such way each. */
+/** Import cycles between places, each as one path. */
 function circles(all: Import[], placeOf: (file: string) => string): string[] {
   const targets = new Map<string, Set<string>>()
   for (const [from, to] of all.map(({ from, to }) => [placeOf(from), placeOf(to)] as const)) {
@@ -169,7 +169,7 @@ describe('the code', () => {
     const stems = (folder: string) =>
       new Set(readdirSync(join(root, folder)).map((name) => name.replace(/(\.test)?\.ts$/, '')))
     const [routes, tests] = [stems('src/api/routes'), stems('test/api/routes')]
-    // Helpers and pages that are no resource, and what is tested with its parent.
+    // Helpers, pages that are no resource, and files tested with their parent.
     for (const name of ['route', 'platform', 'deployment-logs']) routes.delete(name)
     expect([...routes].filter((name) => !tests.has(name))).toEqual([])
   })

@@ -1,8 +1,8 @@
-// The checks that need no test: types beside everything else, because each of them leaves one of two cores idle.
+// The checks that need no test. The type check runs in parallel with the others, because each uses only one core.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
-/** Runs scripts of package.json one after the other, up to the first that fails; returns whether none did. */
+/** Runs scripts of package.json one after the other until one fails; returns whether all passed. */
 async function runAll(...scripts: string[][]): Promise<boolean> {
   for (const script of scripts) {
     const child = spawn('npm', ['run', '-s', ...script], { stdio: ['ignore', 'pipe', 'pipe'] })

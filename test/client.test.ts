@@ -1,4 +1,4 @@
-// The tour of the five capabilities, made by a client that was generated from openapi.yaml.
+// The tour of the five capabilities, with a client generated from openapi.yaml.
 import createClient from 'openapi-fetch'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { paths } from '../sdk/src/generated/api.ts'

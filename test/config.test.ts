@@ -143,7 +143,7 @@ describe('configuration', () => {
     expect(refusal).toThrow(/^[^\n]*: set [A-Z_]+[^\n]*\.$/)
     const allowed = loadConfig({ ...safe, ...setting, [permission]: 'true' })
     expect(allowed.production).toBe(true)
-    // Only what was named is allowed.
+    // Only the named ones are allowed.
     for (const other of ['ALLOW_DEVELOPMENT_CA', 'ALLOW_TEST_NAMESERVERS', 'ALLOW_LOCALHOST']) {
       if (other !== permission) expect(() => loadConfig({ ...safe, ...setting, [other]: 'true' })).toThrow(permission)
     }
@@ -161,7 +161,7 @@ describe('configuration', () => {
     expect(loadConfig(own).managedTlsHost).toBe('api.berth.app')
     expect(loadConfig({ ...own, BASE_URL: 'https://berth.app' }).managedTlsHost).toBe('berth.app')
     expect(() => loadConfig({ ...own, BASE_URL: 'https://notberth.app' })).toThrow('TLS_CERT_FILE')
-    // Files win, and whoever sits behind a proxy speaks no TLS.
+    // Certificate files win, and a server behind a proxy speaks no TLS.
     expect(loadConfig({ ...own, TLS_CERT_FILE: 'c.pem', TLS_KEY_FILE: 'k.pem' }).managedTlsHost).toBeNull()
     expect(loadConfig({ ...own, TRUSTED_PROXIES: '10.0.0.1' }).managedTlsHost).toBeNull()
     expect(loadConfig({}).managedTlsHost).toBeNull()

@@ -1,4 +1,4 @@
-// From POST to the page: an API, a worker, a runner and an edge as one program runs them, on a repository served over HTTP.
+// From POST to page: API, worker, runner and edge in one program, with a repository served over HTTP.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -70,7 +70,7 @@ async function deploy(project: string): Promise<{ url: string; state: string }> 
   return (await api.call('GET', `/deployments/${body.id}?wait=60`)).body
 }
 
-/** One more commit on main, pushed over HTTP. */
+/** Pushes another commit to main over HTTP. */
 async function push(repo: string, name: string, text: string): Promise<void> {
   const tree = await mkdtemp(join(tmpdir(), 'berth-push-'))
   const git = (...args: string[]) => run('git', ['-C', tree, '-c', 'user.name=t', '-c', 'user.email=t@t', ...args])

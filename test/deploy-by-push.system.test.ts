@@ -1,4 +1,4 @@
-// From `git push` to the page: a repository over HTTP whose post-receive hook signs and sends what GitHub would.
+// From `git push` to page: an HTTP repository whose post-receive hook signs and sends what GitHub would.
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
@@ -27,7 +27,7 @@ function isInstalled(program: string): boolean {
     return false
   }
 }
-// What the hook in the repository is written with.
+// The programs that the repository's hook uses.
 const installed = ['curl', 'openssl'].every(isInstalled)
 
 let root: string
@@ -62,7 +62,7 @@ beforeAll(async () => {
     EDGE_HTTP_PORT: String(edgePort),
     EDGE_HTTPS_PORT: '0',
     WEBHOOK_ALLOW_PRIVATE: 'true',
-    // With one at a time, the next build can only begin when the one before it is gone.
+    // With one build at a time, the next can start only when the previous one has ended.
     BUILD_CONCURRENCY: '1',
   }
   api = await startApi(environment)
@@ -102,7 +102,7 @@ function visit(address: string): Promise<string> {
 const served = (address: string, text: string) =>
   vi.waitFor(async () => expect(await visit(address)).toBe(text), patiently)
 
-/** What a repository host does after a push, in shell: one signed payload for each ref. */
+/** What a repository host does after a push, in shell: sends one signed payload per ref. */
 const postReceive = (url: string, secret: string, repo: string) => `#!/bin/sh
 while read before after ref; do
   body='{"ref":"'$ref'","before":"'$before'","after":"'$after'","repository":{"full_name":"${repo}"}}'
@@ -112,7 +112,7 @@ while read before after ref; do
 done
 `
 
-/** A project whose repository tells Berth of every push, and a working copy of it. */
+/** A project whose repository reports every push to Berth, and a working copy of it. */
 async function newSite(name: string, settings: object = {}) {
   const repo = `acme/${name}`
   await createRepository(root, repo, { 'index.html': 'first' })
@@ -128,7 +128,7 @@ async function newSite(name: string, settings: object = {}) {
   return {
     productionUrl: project.productionUrl as string,
     git,
-    /** Sends what a host would, signed, and returns the answer. */
+    /** Sends a signed payload like a host, and returns the response. */
     async tell(event: string, body: object) {
       const text = JSON.stringify({ ...body, repository: { full_name: repo } })
       const headers = {
@@ -139,7 +139,7 @@ async function newSite(name: string, settings: object = {}) {
       const answer = await fetch(apiAddress + new URL(hook.url).pathname, { method: 'POST', headers, body: text })
       return (await answer.json()) as { deployment: string | null; reason: string }
     },
-    /** Pushes and returns what Berth answered, as `git push` shows it. */
+    /** Pushes, and returns Berth's response as `git push` shows it. */
     push: async (refspec: string) => (await git('push', '-q', 'origin', refspec)).stderr,
     async commit(files: Record<string, string>): Promise<string> {
       for (const [path, text] of Object.entries(files)) await writeFile(join(tree, path), text)

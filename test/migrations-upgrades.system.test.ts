@@ -1,4 +1,4 @@
-// Installations of earlier versions keep what they have when they are migrated.
+// Installations of earlier versions keep their data when they are migrated.
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { migrate } from '../prisma/migrate.ts'
@@ -27,7 +27,7 @@ test('ten servers that start together apply each migration once', async () => {
   expect(applied.filter((names) => names.length > 0)).toHaveLength(1)
 })
 
-/** A database as the migrations before this one left it. */
+/** A database as left by the migrations before this one. */
 async function createDatabaseBefore(migration: string, name: string): Promise<string> {
   const url = new URL(postgresUrl())
   await query(url.href, `CREATE DATABASE ${name}`)
@@ -141,7 +141,7 @@ describe('an installation from before there were quotas', () => {
       buildMinutesPerMonth: 0,
       storedBytes: 0,
     })
-    // From there on the counters follow.
+    // From then on, triggers maintain the counters.
     await db.domain.deleteMany({ where: { id: 'dom_2' } })
     await db.project.deleteMany({ where: { id: 'prj_3' } })
     expect(await readUsage(db, 'acc_1')).toMatchObject({
@@ -179,7 +179,7 @@ describe('indexes of large tables', () => {
         AND query LIKE '%INDEX CONCURRENTLY%'`
       return (await query(url, building)).length > 0
     })
-    // It waits for the transaction, and nobody waits for it.
+    // It waits for the transaction, and nothing waits for it.
     await query(url, `SET lock_timeout = '5s'; ${deployment('dpl_2')}`)
     await writer.query('COMMIT')
     await writer.end()
@@ -231,7 +231,7 @@ describe('an installation from before the log had months', () => {
       INSERT INTO webhook (id, account_id, url, events, active, secret, created_at, updated_at)
         VALUES ('whk_1', 'acc_1', 'http://127.0.0.1:1/', '{*}', true, '\\x01', now(), now())`,
     )
-    // Ids do not follow the order of the log, and one is of a clock that is far ahead.
+    // IDs don't follow the log order, and one comes from a clock that is far ahead.
     const ids = [
       'evt_01jcqk8c4p0000000000000b',
       'evt_zz',
@@ -251,10 +251,10 @@ describe('an installation from before the log had months', () => {
       const { events } = await eventsAfter(db, ['acc_1'], await positionOf(db, reader, id), 100)
       return events.map(({ view }) => view.id)
     }
-    // A place in the log is final once the transactions that ran beside it have ended, also those of other databases.
+    // A log position is final once all concurrent transactions have ended, including those of other databases.
     await until(async () => (await idsAfter(ids[0]!)).length === ids.length)
     for (const [index, id] of ids.entries()) expect(await idsAfter(id)).toEqual([...ids.slice(index + 1), later])
-    // Each has one delivery: moving the log told nobody anything again.
+    // Each has one delivery: moving the log sent nothing again.
     expect(await db.delivery.count()).toBe(ids.length + 1)
     expect(await query(url, 'SELECT added FROM event_numbering')).toEqual([{ added: '0' }])
     await closeDatabase(db)

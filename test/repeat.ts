@@ -1,4 +1,4 @@
-// Runs tier 1 many times, each with its own seed and order of files, and reports which test failed when.
+// Runs tier 1 many times, each with its own seed and file order, and reports which test failed when.
 //   npm run test:repeat -- --times 20            every second run competes with a process per core
 //   npm run test:repeat -- --times 5 --busy      every run does (--no-busy: none)
 //   npm run test:repeat -- test/jobs             only files whose path contains this
@@ -69,7 +69,7 @@ async function runTier1(seed: number): Promise<Report> {
   const [code] = await once(child, 'close')
   try {
     const report = JSON.parse(readFileSync(outputFile, 'utf8')) as Report
-    // An error outside of every test, such as an unhandled rejection, is in no test's result.
+    // Errors outside of tests, such as unhandled rejections, are in no test's result.
     if (code !== 0 && failuresOf(report).length === 0) throw new Error(`vitest exited with ${code}`)
     return report
   } catch (error) {
@@ -92,7 +92,7 @@ function failuresOf({ testResults }: Report): string[] {
     })
 }
 
-// Each ends with this process, however this one ends.
+// Each exits with this process, however it exits.
 function burnEveryCore(): ChildProcess[] {
   const program = `const parent = process.ppid; while (process.ppid === parent) for (let i = 0; i < 1e8; i++);`
   return Array.from({ length: availableParallelism() }, () =>

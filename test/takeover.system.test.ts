@@ -1,4 +1,4 @@
-// What a second account gets of a name that is another's, with every engine at work: nothing.
+// A second account gets nothing of a name that belongs to another, with every engine running.
 import { request } from 'node:http'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -38,7 +38,7 @@ const isServed = (host: string) =>
   new Promise<boolean>((resolve, reject) => {
     const sent = request({ port: ports.port, headers: { host } }, (response) => {
       response.resume()
-      // Redirected to HTTPS or not, the platform knows the host.
+      // Redirected to HTTPS or not, the platform serves the host.
       resolve(response.headers.location !== undefined || response.statusCode === 503 || response.statusCode === 200)
     })
     sent.on('error', reject).end()
@@ -52,7 +52,7 @@ const hasCertificate = (servername: string) =>
     socket.on('secureConnect', () => socket.destroy())
   })
 
-/** Both have added the name, the thief first, and then it is delegated to the nameservers that the owner was given. */
+/** Both accounts have added the name, the thief first; then it is delegated to the owner's nameservers. */
 async function delegate(name: string): Promise<void> {
   await world.newDomain(name, thief.token)
   const { nameservers } = await world.newDomain(name)
@@ -62,7 +62,7 @@ async function delegate(name: string): Promise<void> {
   await until(async () => (await world.read(name)).ssl === 'ACTIVE')
 }
 
-/** Asks for a check, and waits until it is made. */
+/** Requests a check, and waits for it. */
 async function askForCheck(name: string, token: string): Promise<void> {
   const key = await world.idOf(name, token)
   await world.call('POST', `/domains/${name}/verify`, { token })
@@ -132,7 +132,7 @@ describe('with one pair of nameservers for all, a name that a thief has added fi
     await until(async () => (await world.read('victim.com')).ssl === 'ACTIVE')
     await until(() => hasCertificate('victim.com'))
     expect(await isServed('victim.com')).toBe(true)
-    // Verified, it may be delegated here; what the thief wrote is not answered.
+    // A verified domain may be delegated here; the thief's records are not served.
     world.internet.delegations.set('victim.com', world.ours)
     await askForCheck('victim.com', world.token)
     expect((await world.read('victim.com')).verification.method).toBe('nameservers')

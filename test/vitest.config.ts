@@ -9,14 +9,14 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, 'test/**/*.system.test.ts'],
     globalSetup: ['test/helpers/postgres.ts'],
     setupFiles: ['test/helpers/seed.ts'],
-    // Nothing here is measured by a clock: these only end what hangs, also on a machine that is busy with other work.
+    // Nothing is measured by a clock. These timeouts only catch hangs, also on a busy machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 90_000 } },
-    // Two cores carry three, since many files wait for processes, deadlines and leases half of their time.
+    // Three workers for two cores, because many files spend half of their time waiting for processes, deadlines and leases.
     maxWorkers: 3,
     pool: 'forks',
-    // One process for many files: loading the program anew for each was a third of the whole time.
+    // One process runs many files: loading the program for each took a third of the time.
     isolate: false,
   },
 })

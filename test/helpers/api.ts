@@ -1,4 +1,4 @@
-// The API as production builds it, on a database of its own; every answer is held against the schema it declares.
+// The API as in production, on its own database; checks every response against its declared schema.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ export type Answer = {
 
 export type CallOptions = {
   body?: unknown
-  /** Null sends no Authorization header; left out, the first account's full token is sent. */
+  /** Null sends no Authorization header; the default is the first account's full token. */
   token?: string | null
   headers?: Record<string, string>
 }
@@ -57,9 +57,9 @@ export type TestApi = {
   call: Call
   /** See `listenOnce`. */
   listen(): Promise<string>
-  /** Another account with a full token of its own. */
+  /** Creates another account with a full token. */
   newAccount(name?: string): Promise<{ accountId: string; token: string }>
-  /** A project whose repository is a real bare one with a branch `main`. */
+  /** Creates a project with a real bare repository that has a branch `main`. */
   newProject(name: string, options?: { token?: string; body?: object }): Promise<Answer['body']>
   stop(): Promise<void>
 }
@@ -68,14 +68,14 @@ let accounts = 0
 
 const origins = new WeakMap<App, Promise<string>>()
 
-/** Listens on a port of the system's choice unless it listens already; returns the origin. */
+/** Listens on a free port, unless it listens already; returns the origin. */
 export function listenOnce(app: App): Promise<string> {
   const origin = origins.get(app) ?? app.listen({ host: '127.0.0.1', port: 0 })
   origins.set(app, origin)
   return origin
 }
 
-// Tests create as much as they like, unless they are about quotas.
+// Tests create as much as they like, unless they test quotas.
 const plenty = Object.fromEntries(quotaNames.map((name) => [quotaVariable(name), '1000000000']))
 
 type Options = Partial<Pick<Deps, 'consoleDirectory' | 'commandLineFile' | 'discover'>>
@@ -84,9 +84,9 @@ type Shared = { api: TestApi; deleteRows(): Promise<void>; files: number; inUse:
 let shared: Shared | undefined
 
 /**
- * The API of this process with the default settings. Every file starts with an empty database, an account of its own
- * and an address of its own, since limits per address outlast the rows. Starting an API costs a second of CPU, so a
- * file calls `startApi` only if it needs other settings or changes the schema.
+ * The API of this process with the default settings. Every file starts with an empty database, a new account and its
+ * own IP address, because limits per address outlast the rows. Starting an API costs a second of CPU, so a file
+ * calls `startApi` only if it needs other settings or changes the schema.
  */
 export async function sharedApi(): Promise<TestApi> {
   if (shared?.inUse) throw new Error('this file has the shared API already; a second one needs startApi')
@@ -144,7 +144,7 @@ async function open(
     DATA_DIR: dataDir,
     RATE_LIMIT_PER_MINUTE: '1000000',
     MAX_IN_FLIGHT_PER_ACCOUNT: '1000',
-    // Tests hold locks to look at what waits for them.
+    // Tests hold locks to observe what waits for them.
     DATABASE_LOCK_TIMEOUT_MS: '10000',
     LOG_LEVEL: 'silent',
     ...plenty,
@@ -152,11 +152,11 @@ async function open(
   })
   const log = pino({ level: config.logLevel })
   const db = openDatabase(config.databaseUrl!, config.databasePool, {
-    // On a busy machine a connection may come late.
+    // On a busy machine, connecting takes longer.
     limits: { lockMs: config.databaseLockTimeoutMs, statementMs: 60_000, waitMs: 60_000 },
   })
   await writeQuotaDefaults(db, config.quotas)
-  // Zones begin at 1 here and not at the clock, so that tests can tell how often a serial grew.
+  // Zone serials start at 1 instead of the time, so that tests can count changes.
   await db.$executeRaw`ALTER TABLE domain ALTER COLUMN serial SET DEFAULT 1`
   const notifications = await listen(config.databaseUrl!, log)
   const vault = createVault(config.secretsKey ?? Buffer.alloc(32, 7))
@@ -170,15 +170,15 @@ async function open(
   health.add('database', readiness.check)
   health.add('changes', readiness.changes, [])
   health.add('notifications', notificationsReadiness(notifications))
-  // Whatever the working tree has built, tests that are not about the console have none.
+  // Only tests of the console use a built one.
   const consoleDirectory = join(dataDir, 'no-console')
-  // Hundreds of passwords are tried in tests, and none of them is worth the time.
+  // Tests hash hundreds of passwords, so hashing is fast.
   const passwordHasher = createPasswordHasher({ use: { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } })
   const discover = createDiscovery({ config })
   const artifacts = openArtifacts(config, log)
   const tools = { vault, repositories, artifacts, tokenDirectory, zoneWork, discover }
   const shared = { config, urls, db, notifications, health, ...tools, log }
-  // On a busy machine nothing is shed for being slow; files about shedding say when it begins.
+  // Busy machines must not shed load; tests of shedding set their own limit.
   const maxLoopDelayMs = Number.POSITIVE_INFINITY
   const deps: Deps = { ...shared, passwordHasher, consoleDirectory, maxLoopDelayMs, ...options }
   const app = await buildApp(deps)

@@ -1,4 +1,4 @@
-// A browser for /auth: keeps cookies as one does, and says where its requests come from.
+// A browser for /auth: keeps cookies, and sends the origin headers of a browser.
 import type { LightMyRequestResponse } from 'fastify'
 import type { App } from '../../src/api/app.ts'
 import { createLink } from '../../src/services/people/links.ts'
@@ -14,7 +14,7 @@ export type AuthAnswer = {
 
 let clients = 0
 
-/** Each from an address of its own, unless told otherwise: limits are by address. */
+/** Each browser has its own IP address by default, because limits are per address. */
 export class Browser {
   readonly cookies = new Map<string, string>()
   readonly #app: App
@@ -25,7 +25,7 @@ export class Browser {
     this.#address = address
   }
 
-  /** Another one that holds the same cookies. */
+  /** Another browser with the same cookies. */
   copy(): Browser {
     const other = new Browser(this.#app, this.#address)
     for (const [name, value] of this.cookies) other.cookies.set(name, value)
@@ -64,7 +64,7 @@ export class Browser {
 
 let people = 0
 
-/** A person who is signed in by a link, and how to let the session grow old. */
+/** A person signed in by a link, and a way to age the session. */
 export async function openPerson({ app, db }: TestApi, given: { email?: string; password?: string } = {}) {
   const user = await createUser(db, { email: given.email ?? `somebody-${++people}@example.com` })
   const browser = new Browser(app)

@@ -1,7 +1,7 @@
-// A passkey in software: what a device and a browser do together, with every part open to forgery.
+// A passkey in software: device and browser in one, with every part open to forgery.
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 
-/** CBOR, as much of it as an attestation needs: integers, text, bytes, and maps. */
+/** The part of CBOR that an attestation needs: integers, text, bytes, and maps. */
 function cbor(value: unknown): Buffer {
   const head = (major: number, n: number) =>
     n < 24
@@ -20,7 +20,7 @@ function cbor(value: unknown): Buffer {
 const sha256 = (data: string | Buffer) => createHash('sha256').update(data).digest()
 const text = (bytes: Buffer) => bytes.toString('base64url')
 
-/** What a forger may say otherwise than the options ask. */
+/** What a forger may change. */
 export type Lies = {
   challenge?: string
   origin?: string
@@ -61,7 +61,7 @@ export class Authenticator {
     return Buffer.concat([sha256(rpId), tail])
   }
 
-  /** Answers the options of a registration. */
+  /** Responds to the options of a registration. */
   create(options: { challenge: string; rp: { id?: string }; user: { id: string } }, lies: Lies = {}) {
     this.userHandle = options.user.id
     const jwk = this.keys.publicKey.export({ format: 'jwk' })
@@ -95,7 +95,7 @@ export class Authenticator {
     }
   }
 
-  /** Answers the options of a sign-in. */
+  /** Responds to the options of a sign-in. */
   get(options: { challenge: string; rpId?: string }, lies: Lies = {}) {
     const data = this.#data(lies.rpId ?? options.rpId!, lies.flags ?? 5, lies.counter ?? ++this.counter)
     const client = this.#client('webauthn.get', options.challenge, lies)

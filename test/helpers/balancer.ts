@@ -1,4 +1,4 @@
-// A balancer for connections of any protocol: a new one goes to the next server that says it is ready.
+// A TCP load balancer: each new connection goes to the next ready server.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,7 +7,7 @@ import type { Program } from './program.ts'
 export type Balancer = { port: number; close(): Promise<void> }
 
 export type Group = {
-  /** May be replaced one by one. Each is asked all the time whether it is ready. */
+  /** Replaceable one by one. The balancer checks continuously whether each is ready. */
   programs: Program[]
   balance(port: keyof Program['ports']): Promise<Balancer>
   close(): Promise<void>
@@ -48,7 +48,7 @@ export function balanced(programs: Program[]): Group {
           sockets.add(socket)
           socket.on('close', () => sockets.delete(socket))
         }
-        // What is reset on one side is reset on the other, so that the client sees what the server did.
+        // Passes a reset on, so that the client sees what the server did.
         near.on('error', () => far.resetAndDestroy())
         far.on('error', () => near.resetAndDestroy())
         near.pipe(far).pipe(near)

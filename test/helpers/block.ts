@@ -1,11 +1,11 @@
-// A database that holds up some requests, so that a test can look at what happens meanwhile.
+// Blocks some database requests, so that a test can observe what happens meanwhile.
 import pg from 'pg'
 import type { TestApi } from './api.ts'
 
-/** Holds up every request that uses the table, until it is called. */
+/** Blocks every request that uses the table; the returned function releases them. */
 export const blockTable = (api: TestApi, table: string) => block(api, `LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
 
-/** Holds up what changes tokens or members of the account, until it is called. */
+/** Blocks changes to tokens or members of the account; the returned function releases them. */
 export const blockAccount = (api: TestApi, id: string) =>
   block(api, `SELECT FROM account WHERE id = '${id}' FOR UPDATE`)
 

@@ -1,4 +1,4 @@
-// Deployments of several accounts without their repositories: what the queue of builds is tested with.
+// Deployments of several accounts without repositories, for tests of the build queue.
 import { takeBuild } from '../../src/jobs/statements.ts'
 import type { Db } from '../../src/platform/database/database.ts'
 import { createDeployment } from '../../src/services/deployments/deployments.ts'
@@ -10,7 +10,7 @@ export type Tenant = {
   token: string
   actor: Actor
   projectId: string
-  /** Queues a build and returns the id of its deployment. */
+  /** Queues a build and returns the ID of its deployment. */
   ask(production?: boolean): Promise<string>
 }
 
@@ -34,13 +34,13 @@ export async function newTenant(api: TestApi): Promise<Tenant> {
   }
 }
 
-/** Takes the next build, as a worker does, that has plenty of slots; returns the id of its deployment, or null. */
+/** Takes the next build like a worker with many slots; returns the ID of its deployment, or null. */
 export async function takeNext(db: Db, { worker = 'worker', slots = 1000 } = {}): Promise<string | null> {
   const [job] = await takeBuild(db, { worker, slots })
   return job ? (job.payload as { deploymentId: string }).deploymentId : null
 }
 
-/** Takes builds until none is given any more. */
+/** Takes builds until none is left. */
 export async function takeAll(db: Db, options: { worker?: string; slots?: number } = {}): Promise<string[]> {
   const taken: string[] = []
   for (;;) {
@@ -50,12 +50,12 @@ export async function takeAll(db: Db, options: { worker?: string; slots?: number
   }
 }
 
-/** What a worker leaves of a build that is done. */
+/** Leaves the state of a worker that has finished a build. */
 export async function endBuild(db: Db, deploymentId: string): Promise<void> {
   await db.job.deleteMany({ where: { kind: 'build', key: deploymentId } })
 }
 
-/** What a worker leaves that dies: its lease ends. */
+/** Leaves the state of a worker that died: its lease expires. */
 export async function loseBuild(db: Db, deploymentId: string): Promise<void> {
   await db.job.updateMany({ where: { key: deploymentId }, data: { lockedUntil: new Date(Date.now() - 1000) } })
 }

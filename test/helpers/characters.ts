@@ -1,4 +1,4 @@
-// Any character, for strings of fast-check. Its own `unit: 'binary'` fills a table of all of them, 90 MB per process.
+// Any character, for strings of fast-check, whose own `unit: 'binary'` fills a table of 90 MB per process.
 import fc from 'fast-check'
 
 const surrogates = 0x800

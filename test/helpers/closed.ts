@@ -1,7 +1,7 @@
-// Waiting for the end of a connection.
+// Waits for a connection to close.
 import type { EventEmitter } from 'node:events'
 
-/** The end of a connection, by a close or by a reset; `once` of node:events would reject on a reset. */
+/** Resolves when a connection is closed or reset; `once` of node:events would reject on a reset. */
 export function closed(connection: EventEmitter): Promise<void> {
   connection.on('error', () => {})
   return new Promise((resolve) => connection.once('close', () => resolve()))

@@ -1,5 +1,5 @@
-// The command line for customers: the bundled file as a process, with a home and an environment of its own, or the same
-// program in this process, where it only matters what a command does.
+// Runs the CLI: the bundled file as a process with its own home and environment, or the same program in this process,
+// which is faster.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -17,27 +17,27 @@ export type CliOptions = {
   env?: Record<string, string>
   input?: string
   cwd?: string
-  /** Called with what came on stderr so far; true sends SIGINT. */
+  /** Called with the stderr so far; returning true sends SIGINT. */
   interruptWhen?(stderr: string): boolean
-  /** There is a terminal: each answer is typed once its question is on stderr. In this process only. */
+  /** Simulates a terminal: each answer is typed once its question is on stderr. In this process only. */
   answers?: [RegExp, string][]
 }
 
 export type CommandLine = {
   /** The bundled file. */
   file: string
-  /** A folder of its own, which is its home too. */
+  /** Its own folder, which is also its home. */
   directory: string
   run(args: string[], options?: CliOptions): Promise<CliEnded>
-  /** Runs it with --json; throws unless it ends with 0. */
+  /** Runs it with --json; throws unless it exits with 0. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look at what came, whatever its shape.
   json(args: string[], options?: CliOptions): Promise<any>
-  /** Sends SIGINT to the one that runs; false if none does. */
+  /** Sends SIGINT to the running process; false if there is none. */
   interrupt(): boolean
   remove(): Promise<void>
 }
 
-/** `here`: in this process, except what is interrupted or has a folder of its own. A process costs ten times as much. */
+/** `here`: in this process, except commands that are interrupted or need their own folder. A process costs ten times as much. */
 export async function openCommandLine({ here = false } = {}): Promise<CommandLine> {
   const directory = await mkdtemp(join(tmpdir(), 'berth-cli-'))
   const file = join(directory, 'bin', 'berth')
@@ -75,7 +75,7 @@ export async function openCommandLine({ here = false } = {}): Promise<CommandLin
   return line
 }
 
-/** As its entry point runs it, with everything that a process has of its own. */
+/** Runs it like its entry point, with its own globals of a process. */
 async function runHere(
   args: string[],
   cwd: string,
@@ -102,7 +102,7 @@ async function runHere(
   const written = (['stdout', 'stderr'] as const).map((name) =>
     vi.spyOn(process[name], 'write').mockImplementation((chunk) => {
       ended[name] += String(chunk)
-      // Readline listens only after it has written the question.
+      // Readline starts listening only after it has written the question.
       if (answers) setImmediate(typeAnswer)
       return true
     }),

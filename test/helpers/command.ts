@@ -1,4 +1,4 @@
-// A command of the compiled program, run to its end.
+// Runs a command of the compiled program to its end.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 

@@ -1,8 +1,8 @@
-// Commits without files, whose hashes are the same in every run: tables of tests can name them before they are made.
+// Commits without files whose hashes are the same in every run, so that test tables can name them in advance.
 import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
 
-// Of the tree without any entry.
+// The hash of the empty tree.
 const emptyTree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 
 function contentOf(message: string): string {
@@ -15,7 +15,7 @@ export function commitHash(message: string): string {
   return hash('sha1', `commit ${content.length}\0${content}`)
 }
 
-/** Writes these commits into a bare repository. No branch leads to them. */
+/** Writes these commits into a bare repository, without branches. */
 export function writeCommits(bare: string, messages: readonly string[]): void {
   execFileSync('git', ['-C', bare, 'hash-object', '-w', '-t', 'tree', '--stdin'], { input: '' })
   for (const message of messages) {

@@ -1,4 +1,4 @@
-// A client's connection as bytes: what was sent stays as it is, and everything that came back can be looked at.
+// A raw client connection: sends exact bytes and records everything received.
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { listenOnce, type TestApi } from './api.ts'
 import { closed } from './closed.ts'
@@ -7,11 +7,11 @@ import { until } from './until.ts'
 export type Connection = {
   socket: Socket
   send(text: string): void
-  /** Everything that came so far. */
+  /** Everything received so far. */
   text(): string
-  /** The statuses of the answers that came so far. */
+  /** The statuses of the responses so far. */
   statuses(): number[]
-  /** Waits for so many answers to begin, and returns their statuses. */
+  /** Waits until this many responses have started, and returns their statuses. */
   answers(count: number): Promise<number[]>
   ended: Promise<void>
 }
@@ -41,7 +41,7 @@ export async function openConnection(api: Pick<TestApi, 'app'>): Promise<Connect
   }
 }
 
-/** The bytes of a request of a token; `body` is announced in full, though it may be sent in part. */
+/** The bytes of a request with a token; content-length covers all of `body`, even if only part of it is sent. */
 export function requestOf(token: string, method: string, path: string, extra: Record<string, string> = {}): string {
   const headers = Object.entries({ host: 'x', authorization: `Bearer ${token}`, ...extra })
   return `${method} /api${path} HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`

@@ -17,7 +17,7 @@ export async function createDatabase(): Promise<TestDatabase> {
   const admin = postgresUrl()
   const name = `t_${randomBytes(8).toString('hex')}`
   await run(admin, async (client) => {
-    // Copying fails while another copy is under way; the lock makes them take turns.
+    // Concurrent copies fail, so a lock serializes them.
     await client.query('SELECT pg_advisory_lock(1)')
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${templateName}`)
   })
@@ -29,7 +29,7 @@ export async function createDatabase(): Promise<TestDatabase> {
   }
 }
 
-/** Remembers what is in a database; the function it returns deletes everything else. Sequences go on counting. */
+/** Records the contents of a database; the returned function deletes everything added later. Sequences aren't reset. */
 export async function rememberRows(url: string): Promise<() => Promise<void>> {
   const tables: string[] = []
   const kept: [table: string, rows: string][] = []
@@ -45,7 +45,7 @@ export async function rememberRows(url: string): Promise<() => Promise<void>> {
   })
   return () =>
     run(url, async (client) => {
-      // Without triggers, which refuse to delete events, and without looking up foreign keys row by row.
+      // Without triggers, which refuse to delete events, and without foreign key checks per row.
       await client.query('SET session_replication_role = replica')
       await client.query('BEGIN')
       await client.query(tables.map((table) => `DELETE FROM ${table};`).join('\n'))
@@ -55,7 +55,7 @@ export async function rememberRows(url: string): Promise<() => Promise<void>> {
     })
 }
 
-/** Whether somebody waits in this database for what another one has locked. */
+/** Whether anything in this database waits for a lock. */
 export async function waitsForLock(db: Database): Promise<boolean> {
   const waiting = await db.$queryRaw<unknown[]>`
     SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`

@@ -1,4 +1,4 @@
-// A port of another address of this machine that leads to one of loopback.
+// Forwards a port of another local address to loopback.
 import { connect, createServer, type Server } from 'node:net'
 
 export function forward(host: string, from: number, to: number): Promise<Server> {

@@ -1,4 +1,4 @@
-// A repository host: `git http-backend`, served over real HTTP by owner/repository.
+// A Git host: `git http-backend` over real HTTP, by owner/repository.
 import { execFileSync, spawn } from 'node:child_process'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createGunzip } from 'node:zlib'
@@ -6,7 +6,7 @@ import { createGunzip } from 'node:zlib'
 export type GitHost = {
   template: string
   hits: string[]
-  /** Asked first; whoever returns true has answered. */
+  /** Called first; returning true means it has responded. */
   handlers: ((request: IncomingMessage, response: ServerResponse) => boolean)[]
   close(): void
 }

@@ -1,4 +1,4 @@
-// A GitLab that knows one project and takes commit statuses by its rules: the token, the path, and which state follows which.
+// A GitLab with one project that accepts commit statuses by GitLab's rules: token, path, and state transitions.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,15 +7,15 @@ export type GitLabStatus = { state: string; name: string; ref?: string; target_u
 
 export type GitLab = {
   url: string
-  /** What each commit was told and took, in order, by `<sha> <name>`. */
+  /** The statuses sent and accepted for each commit, in order, by `<sha> <name>`. */
   taken: Map<string, GitLabStatus[]>
-  /** Everything that was answered, taken or not. */
+  /** All responses, accepted or not. */
   answered: number[]
   close(): void
 }
 
 const waiting = ['created', 'skipped', 'manual', 'scheduled']
-/** The event of each state, and from where it may come: as in app/models/commit_status.rb and ci/processable.rb. */
+/** The event and the allowed previous states of each state, from app/models/commit_status.rb and ci/processable.rb. */
 const transitions: Record<string, { event: string; allows(from: string): boolean }> = {
   pending: { event: 'enqueue', allows: (from) => waiting.includes(from) },
   running: { event: 'run', allows: (from) => from !== 'running' },

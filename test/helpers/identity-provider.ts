@@ -1,4 +1,4 @@
-// A real provider of OpenID Connect on loopback (npm's oidc-provider) that signs in whom a test names, without a page.
+// A real OpenID Connect provider on loopback (npm's oidc-provider) that signs in a person named by the test, without a page.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Provider } from 'oidc-provider'
@@ -8,9 +8,9 @@ export type Claims = { email?: string; email_verified?: boolean; name?: string }
 export type TestProvider = {
   issuer: string
   client: { id: string; secret: string }
-  /** Who is signed in there from now on. */
+  /** Sets who is signed in there. */
   signInAs(subject: string, claims: Claims): void
-  /** What a browser does there as this person: returns the address that it is sent back to. */
+  /** Acts as this person's browser there: returns the URL that it redirects to. */
   visit(url: string, subject: string, claims: Claims): Promise<string>
   stop(): Promise<void>
 }

@@ -1,14 +1,14 @@
-// Git LFS of the test git host: the batch API, and the objects themselves.
+// Git LFS for the test Git host: the batch API and the objects.
 import { createHash } from 'node:crypto'
 import { json } from 'node:stream/consumers'
 import type { GitHost } from './git-host.ts'
 
 export type LfsStore = {
-  /** Keeps the content; returns the pointer that a repository has in its place. */
+  /** Stores the content; returns its pointer for the repository. */
   add(content: Buffer): string
 }
 
-/** Serves objects below every repository of the host. */
+/** Serves objects for every repository of the host. */
 export function serveLfs(host: GitHost): LfsStore {
   const objects = new Map<string, Buffer>()
   const { origin } = new URL(host.template.replace('{repo}', 'a/b'))

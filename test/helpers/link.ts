@@ -1,15 +1,15 @@
-// A TCP link to PostgreSQL that can be cut, as a server that ends, or frozen, as a network that drops every packet.
+// A TCP link to PostgreSQL that can be cut, like a server that exits, or frozen, like a network that drops every packet.
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
 export type Link = {
-  /** The address of the database through this link. */
+  /** The URL of the database through this link. */
   url: string
-  /** Closes all connections and takes no more. */
+  /** Closes all connections and accepts no more. */
   cut(): void
   mend(): Promise<void>
-  /** Nothing passes any more, and nobody is told; what is opened meanwhile gets no answer. */
+  /** Silently stops passing data; new connections get no response. */
   freeze(): void
-  /** New connections pass again; those that were frozen stay so. */
+  /** Passes new connections again; frozen ones stay frozen. */
   thaw(): void
   close(): void
 }

@@ -1,11 +1,11 @@
-// A link to PostgreSQL that can be cut, and that can hang: bytes are taken and go nowhere.
+// A link to PostgreSQL that can be cut, or hang: it then accepts bytes and drops them.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export type LinkMode = 'pass' | 'cut' | 'hang'
 
 export type Link = { url: string; set(mode: LinkMode): void; close(): void }
 
-/** `url` is that of a database on loopback. */
+/** `url` is the URL of a database on loopback. */
 export async function openLink(databaseUrl: string): Promise<Link> {
   const url = new URL(databaseUrl)
   const target = Number(url.port)
@@ -27,7 +27,7 @@ export async function openLink(databaseUrl: string): Promise<Link> {
   url.port = String((server.address() as AddressInfo).port)
   function set(next: LinkMode): void {
     mode = next
-    // What hung has lost bytes, so neither it nor what is cut can be used again.
+    // A connection that hung has lost bytes, so it can't be used again.
     if (next !== 'hang') for (const socket of sockets) socket.destroy()
   }
   return {

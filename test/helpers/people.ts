@@ -1,4 +1,4 @@
-// People in tests: browsers that hold a cookie and speak to /auth, and members of accounts.
+// People in tests: browsers with a cookie that call /auth, and members of accounts.
 
 import { createLink } from '../../src/services/people/links.ts'
 import { addMember } from '../../src/services/people/memberships.ts'
@@ -7,11 +7,11 @@ import { createUser } from '../../src/services/people/users.ts'
 import type { Answer, TestApi } from './api.ts'
 
 export type Browser = {
-  /** The secret of the session; null while nobody is signed in. */
+  /** The secret of the session; null while signed out. */
   cookie: string | null
-  /** As a page of the console asks; `headers` replace those of a browser. */
+  /** Sends a request like a page of the console; `headers` replace those of a browser. */
   ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
-  /** The secret of a token of the console. */
+  /** The secret of a console token. */
   token(account?: string): Promise<string>
 }
 

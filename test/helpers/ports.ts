@@ -1,17 +1,17 @@
-// Ports for servers that need their number before they start.
+// Reserves ports for servers that need their number before they start.
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
-// Below the ports that the system hands out by itself. A process owns a block of them by listening on its first port,
-// so no other process of this or another test run can take one.
+// Below the ephemeral ports of the system. A process reserves a block of ports by listening on its first one, so that no
+// other process of this or another test run can use them.
 const first = 10_000
 const last = 32_000
 const blockSize = 200
 
 let block: Promise<{ guard: Server; next: number; end: number }> | undefined
 
-/** A port that nobody listens on and that nobody else is given. */
+/** A free port that no other caller gets. */
 export async function freePort(): Promise<number> {
   block ??= claimBlock()
   const mine = await block
@@ -22,7 +22,7 @@ export async function freePort(): Promise<number> {
     await new Promise((resolve) => server.close(resolve))
     return port
   }
-  // The guard of the used block stays: servers may still listen there.
+  // The guard of the used block stays open, because servers may still listen there.
   block = undefined
   return freePort()
 }

@@ -1,4 +1,4 @@
-// Starts a PostgreSQL for each process of the run, with the migrated template that every test database is copied from.
+// Starts a PostgreSQL for each test process, with the migrated template for test databases.
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** One for each process: what is open in one database holds up the readers of events in all of its cluster. */
+    /** One per process: a transaction in one database delays the event readers of its whole cluster. */
     postgresUrls: string[]
   }
 }
@@ -22,10 +22,10 @@ export const templateName = 'berth_template'
 const run = promisify(execFile)
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  // What tests start is what production starts: the built program.
+  // Tests start what production starts: the built program.
   await buildParts(partNames)
   const root = await mkdtemp(join(await scratchDirectory(), 'berth-test-'))
-  // For root, a cluster in a place that is closed to others is kept elsewhere and could not be copied.
+  // For root, a cluster in a private folder is stored elsewhere and can't be copied.
   await chmod(root, 0o711)
   const start = (directory: string) => startEmbeddedPostgres({ directory, durable: false, maxConnections: 200 })
   const directories = Array.from({ length: project.config.maxWorkers }, (_, index) => join(root, `postgres-${index}`))
@@ -48,7 +48,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 const tmpfsType = 0x01021994
 const neededBytes = 4 * 1024 ** 3
 
-/** In memory if there is room: a disk takes a fifth of the databases' time to create and delete their thousand files. */
+/** In memory if there is space: creating and deleting the thousand files of a database costs a fifth of the time on disk. */
 async function scratchDirectory(): Promise<string> {
   const found = await statfs('/dev/shm').catch(() => undefined)
   return found?.type === tmpfsType && found.bavail * found.bsize >= neededBytes ? '/dev/shm' : tmpdir()

@@ -1,4 +1,4 @@
-// The compiled program as a process of its own, with some of its roles.
+// The compiled program as a separate process, with some of its roles.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { freePort } from './ports.ts'
@@ -8,15 +8,15 @@ type Report = { status: string; checks: Record<string, string> }
 
 export type Program = {
   child: ChildProcess
-  /** By the name of its variable. */
+  /** Listeners by the name of their variable. */
   ports: Record<'PORT' | 'METRICS_PORT' | 'EDGE_HTTP_PORT' | 'EDGE_HTTPS_PORT' | 'DNS', number>
   output(): string
-  /** What /readyz of the metrics port says; null while nothing listens there. */
+  /** The body of /readyz on the metrics port; null while nothing listens there. */
   readiness(): Promise<(Report & { code: number }) | null>
   metrics(): Promise<string>
-  /** Resolves when it serves; rejects if it ends before. */
+  /** Resolves when it serves; rejects if it exits first. */
   ready(): Promise<void>
-  /** Resolves with the exit code when the process is gone. */
+  /** Resolves with the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
@@ -24,7 +24,7 @@ export async function startProgram(
   roles: string,
   environment: Record<string, string>,
   ports?: Program['ports'],
-  /** How many files it may open; default: as many as this process. */
+  /** The limit of open files (default: the limit of this process). */
   maxFiles?: number,
 ): Promise<Program> {
   const own = ports ?? {
@@ -61,7 +61,7 @@ export async function startProgram(
     readiness,
     metrics: async () => (await at('/metrics')).text(),
     async ready() {
-      // On a busy machine a start has taken 20 s.
+      // Startup has taken 20 s on a busy machine.
       await until(async () => {
         if (child.exitCode !== null) throw new Error(`it ended before it was ready: ${output}`)
         return (await readiness())?.code === 200

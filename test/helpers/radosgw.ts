@@ -1,4 +1,4 @@
-// Ceph's radosgw on one monitor and one store in memory: a real S3 service, up in some 20 s (Debian: radosgw ceph-mon ceph-osd).
+// Ceph's radosgw with one monitor and one in-memory store: a real S3 service, up in 20 s (Debian: radosgw ceph-mon ceph-osd).
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// Another API server on the database of a first one, sharing its limits, as another process or machine would.
+// Another API server on the same database that shares its limits, like another process or machine.
 import { type App, buildApp } from '../../src/api/app.ts'
 import { closeDatabase, type Database, openDatabase } from '../../src/platform/database/database.ts'
 import { listen } from '../../src/platform/database/notifications.ts'
@@ -8,14 +8,14 @@ import type { TestApi } from './api.ts'
 
 export type Replica = {
   app: App
-  /** How often it asked for a part of a limit. */
+  /** How often it requested a slice of a limit. */
   asked: number
   limits: SharedLimits
-  /** Leaves in order. */
+  /** Shuts down in order. */
   stop(): Promise<void>
 }
 
-/** `patienceMs`: long enough for a busy machine, unless the database is meant not to answer. */
+/** `patienceMs`: long enough for a busy machine, unless the database is supposed not to respond. */
 export async function startReplica({ deps, config, databaseUrl }: TestApi, patienceMs = 30_000): Promise<Replica> {
   const { log } = deps
   const db: Database = openDatabase(databaseUrl, 8, { class: 'workers' })

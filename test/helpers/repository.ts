@@ -1,4 +1,4 @@
-// Real bare git repositories, made by git itself.
+// Real bare git repositories, created by git.
 import { execFile } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -7,15 +7,15 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-// Whatever this machine has configured, such as the filter of a git-lfs that is not in the PATH.
+// Ignores this machine's git configuration, such as a filter of a missing git-lfs.
 const plainGit = { ...process.env, GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' }
 
-/** A symbolic link in place of a file. */
+/** A symbolic link instead of a file. */
 export type Link = { link: string }
 
 /**
- * `<root>/<owner>/<repository>.git` with one commit on `main`; returns the commit's full hash. `prepare` may do what
- * files cannot say before the commit is made.
+ * Creates `<root>/<owner>/<repository>.git` with one commit on `main`; returns its full hash. `prepare` runs before the
+ * commit, for changes that `files` can't express.
  */
 export async function createRepository(
   root: string,
@@ -25,7 +25,7 @@ export async function createRepository(
 ): Promise<string> {
   const bare = join(root, `${repo}.git`)
   if (files) return create(bare, files, options)
-  // Most tests don't care what is in it, and a copy takes a tenth of the time.
+  // Most tests don't care about the contents, and copying takes a tenth of the time.
   plain ??= createPlain()
   const { path, hash } = await plain
   await cp(path, bare, { recursive: true })
@@ -33,7 +33,7 @@ export async function createRepository(
 }
 
 type Options = {
-  /** Path → commit of another repository. */
+  /** Submodules: path → commit of another repository. */
   submodules?: Record<string, string>
   prepare?: (tree: string) => Promise<unknown>
 }
@@ -52,7 +52,7 @@ async function create(
   { submodules = {}, prepare }: Options = {},
 ): Promise<string> {
   const tree = await mkdtemp(join(tmpdir(), 'berth-tree-'))
-  // One shell for several commands of git: to start a process costs a test worker, which is large, more than git itself.
+  // One shell for several git commands: forking the large test process costs more than running git.
   const shell = (script: string) => run('sh', ['-ec', script], { cwd: tree, env: { ...plainGit, bare } })
   try {
     for (const [path, content] of Object.entries(files)) {
@@ -86,7 +86,7 @@ async function create(
   }
 }
 
-/** A commit on a branch, which begins at `main` where it is not there yet. */
+/** Adds a commit to a branch, which starts at `main` if it doesn't exist. */
 export async function commitTo(
   root: string,
   repo: string,

@@ -1,4 +1,4 @@
-// Holds every answer of every test against openapi.yaml: its status, its headers, and its body.
+// Checks every response in every test against openapi.yaml: its status, headers and body.
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { App } from '../../src/api/app.ts'
@@ -13,7 +13,7 @@ type Document = {
   components: { responses: Record<string, Response>; headers: Record<string, Header> }
 }
 
-// Of HTTP itself and of the connection, not of an operation.
+// Headers of HTTP and of the connection, which belong to no operation.
 const transport =
   /^(content-(type|length|encoding)|date|connection|keep-alive|transfer-encoding|cache-control|vary|x-content-type-options|x-accel-buffering|strict-transport-security|access-control-.+)$/
 
@@ -31,13 +31,13 @@ function readDocument(app: App) {
       pattern: new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`),
       fixed: template.replace(/\{[^}]+\}/g, '').length,
     }))
-    // The most literal path wins, as in the router: /deployments/states before /deployments/{id}.
+    // The most literal path wins, like in the router: /deployments/states before /deployments/{id}.
     .sort((a, b) => b.fixed - a.fixed)
 
   return {
     operationOf(method: string, path: string) {
       const found = templates.find(({ pattern }) => pattern.test(path.split('?')[0]!))
-      // HEAD is answered as GET is, without a body.
+      // HEAD has the response of GET, without a body.
       const name = method === 'HEAD' ? 'get' : method.toLowerCase()
       const operation = found && document.paths[found.template]?.[name]
       return operation && { ...operation, place: ['paths', found.template, name, 'responses'] }
@@ -58,7 +58,7 @@ function readDocument(app: App) {
   }
 }
 
-// Every app declares the same operations, whatever its settings, and compiling them takes a second.
+// Every app declares the same operations, and compiling them takes a second.
 let known: ReturnType<typeof readDocument> | undefined
 
 function documentOf(app: App) {
@@ -70,7 +70,7 @@ export type Check = (method: string, path: string, answer: Answer) => void
 
 export function createResponseChecker(app: App): Check {
   return (method, path, answer) => {
-    // Asked by browsers before a request of another origin; it is no operation of its own.
+    // A CORS preflight is not an operation.
     if (method === 'OPTIONS') return
     const document = documentOf(app)
     const operation = document.operationOf(method, path)
@@ -100,7 +100,7 @@ export function createResponseChecker(app: App): Check {
   }
 }
 
-/** The same for a message of a stream. */
+/** Checks a message of a stream the same way. */
 export function checkMessage(app: App, path: string, message: object): void {
   const document = documentOf(app)
   const { place } = document.operationOf('GET', path)!

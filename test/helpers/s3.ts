@@ -1,5 +1,5 @@
-// An S3 service in memory, strict where it matters: it checks signatures, payload hashes and clocks, honours
-// `If-None-Match: *`, cuts lists into pages, and fails on demand.
+// An in-memory S3 service, strict where it matters: it checks signatures, payload hashes and clocks, supports
+// `If-None-Match: *`, splits lists into pages, and fails on demand.
 import { createHash, createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -8,8 +8,8 @@ import type { BucketOptions } from '../../src/platform/artifacts/bucket/client.t
 export type StoredObject = { body: Buffer; sha256: string | undefined; modifiedMs: number }
 
 /**
- * What becomes of a request: an error; no answer; a closed or reset connection; half a body, then closed or reset; no HTTP;
- * another protocol; another body; nothing is stored.
+ * The fault of a request: an error; no response; a closed or reset connection; half a body, then closed or reset; no
+ * HTTP; another protocol; another body; nothing is stored.
  */
 export type Trouble =
   | { status: number; code: string }
@@ -20,14 +20,14 @@ export type S3Server = {
   environment: Record<string, string>
   /** By key, without the prefix. */
   objects: Map<string, StoredObject>
-  /** `<method> <key>` of all requests that were let through. */
+  /** `<method> <key>` of all accepted requests. */
   requests: string[]
-  /** What shall go wrong; the key has no prefix, and is empty for lists. */
+  /** Chooses the fault of a request; the key has no prefix, and is empty for lists. */
   trouble: ((method: string, key: string) => Trouble | null | Promise<Trouble | null>) | null
-  /** Open connections, and which of them shall be reset by their next request. */
+  /** Open connections, and those to reset on their next request. */
   sockets: Set<Socket>
   reset: ((socket: Socket) => boolean) | null
-  /** How many requests there were with that method whose key begins so. */
+  /** The number of requests with this method and key prefix. */
   count(method: string, key: string): number
   close(): Promise<void>
 }
@@ -157,13 +157,13 @@ export async function startS3(): Promise<S3Server> {
 }
 
 function fail(response: ServerResponse, status: number, code: string): void {
-  // As real services do, it repeats what must not be logged.
+  // Like real services, it repeats what must not be logged.
   const text = `<Error><Code>${code}</Code><AWSAccessKeyId>${accessKey}</AWSAccessKeyId></Error>`
   response.writeHead(status, { 'content-type': 'application/xml', 'content-length': text.length })
   response.end(response.req.method === 'HEAD' ? undefined : text)
 }
 
-/** Signature Version 4, from its specification. */
+/** Signature Version 4, written from its specification. */
 function refusalOf(request: IncomingMessage, url: URL, body: Buffer): [number, string] | null {
   const { headers } = request
   const pattern =

@@ -1,4 +1,4 @@
-// One sandbox of each kind for all files that a process of the tests runs: to open one takes two runs in it.
+// One sandbox of each kind for all files of a test process, because opening one runs it twice.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ type Mode = Parameters<typeof createSandbox>[0]
 
 const open = new Map<Mode, Promise<Sandbox>>()
 
-/** Closing it does nothing: what it left is removed when the process ends, as after any other end of a server. */
+/** Closing it does nothing: its remains are removed when the process exits, as after any exit of a server. */
 export async function sharedSandbox(mode: Mode = 'auto'): Promise<Sandbox> {
   const opening = open.get(mode) ?? createSandbox(mode, { searchPath: process.env.PATH ?? '' })
   open.set(mode, opening)
@@ -20,7 +20,7 @@ export async function sharedSandbox(mode: Mode = 'auto'): Promise<Sandbox> {
 
 let registry: Promise<string> | undefined
 
-/** npm's answer, for which it has to be started. */
+/** The output of npm, which has to be started for it. */
 export function sharedPackageRegistry(): Promise<string> {
   registry ??= askPackageRegistry(pino({ level: 'silent' }))
   return registry
@@ -28,7 +28,7 @@ export function sharedPackageRegistry(): Promise<string> {
 
 let programs: Programs | undefined
 
-/** Fetches nothing until a project asks for another Node or package manager. */
+/** Fetches nothing until a project requests another Node or package manager. */
 export function sharedPrograms(): Programs {
   if (programs) return programs
   const directory = mkdtempSync(join(tmpdir(), 'berth-programs-'))

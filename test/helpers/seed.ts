@@ -1,22 +1,22 @@
-// Properties try the same values in every run, so that what fails does so again. BERTH_SEED chooses other ones.
+// Properties use the same values in every run, so that failures are reproducible. BERTH_SEED chooses other ones.
 import fc from 'fast-check'
 
 export const seed = Number(process.env.BERTH_SEED ?? 0) || 20261114
 fc.configureGlobal({ seed })
 
-/** Tier 2 tries many more values than tier 1 has time for. */
+/** Tier 2 tries many more values. */
 export const isSystemTier = process.env.BERTH_TIER === 'system'
 
-/** How many values a long property tries: all in tier 2, a fifth in tier 1. */
+/** The number of values of a long property: all in tier 2, a fifth in tier 1. */
 export const valuesToTry = (all: number): number => (isSystemTier ? all : Math.ceil(all / 5))
 
-/** A part of the cases for each of many operations, so that together they see all; a longer hunt gives all to each. */
+/** Splits the cases among many operations, so that together they cover all; with more runs, each operation gets all cases. */
 export function share<T>(cases: T[], index: number): T[] {
   const every = Math.min(10, cases.length)
   return isSystemTier ? cases : cases.filter((_, n) => (n + index) % every === 0)
 }
 
-/** Random values that are the same in every run with the same seed, in place of those of node:crypto. */
+/** Random values that depend only on the seed, instead of node:crypto's. */
 export function seededRandom() {
   let state = seed >>> 0
   /** An integer from 0 up to, but not including, `end`. */

@@ -1,4 +1,4 @@
-// A real sshd on loopback, which lets the keys in that a test puts into its file.
+// A real sshd on loopback, with the authorized keys that a test sets.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -19,12 +19,12 @@ export function hasSshd(): boolean {
 
 export type Sshd = {
   port: number
-  /** `<user>@127.0.0.1:<port>`, for addresses. */
+  /** `<user>@127.0.0.1:<port>`, for URLs. */
   place: string
-  /** Lets these public keys in, and no others. */
+  /** Authorizes exactly these public keys. */
   letIn(...keys: string[]): Promise<void>
   hostKey(): Promise<string>
-  /** Goes on at the same port with another host key. */
+  /** Restarts at the same port with another host key. */
   changeHostKey(): Promise<void>
   stop(): Promise<void>
 }
@@ -34,7 +34,7 @@ export async function startSshd(): Promise<Sshd> {
   const at = (name: string) => join(directory, name)
   const port = await freePort()
   const program = execFileSync('which', ['sshd'], { encoding: 'utf8' }).trim()
-  // Root needs it for the part that talks to strangers.
+  // Root needs this directory for privilege separation.
   if (process.getuid?.() === 0) await mkdir('/run/sshd', { recursive: true })
   await writeFile(at('keys'), '')
   const settings = [

@@ -1,7 +1,7 @@
-// Seals as the version before did.
+// Seals values like the previous version.
 import { createCipheriv, randomBytes } from 'node:crypto'
 
-/** Without the id of a key, and not bound to a place. */
+/** Without a key ID, and not bound to a column. */
 export function sealUnbound(key: Buffer, plain: string): Buffer<ArrayBuffer> {
   const nonce = randomBytes(12)
   const cipher = createCipheriv('aes-256-gcm', key, nonce)

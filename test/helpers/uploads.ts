@@ -1,4 +1,4 @@
-// What tests of uploads share: contents with their hashes, archives, and what is left of them.
+// Helpers for tests of uploads: contents with hashes, archives, and what uploads leave behind.
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ export function uploadsOf(api: TestApi) {
       const body = Buffer.from(content as string)
       return api.call('PUT', `/uploads/${name}`, { body, headers, ...(token && { token }) })
     },
-    /** Lists the files; what of them is missing has to be sent. */
+    /** Lists the files; the missing ones must be uploaded. */
     deploy(files: Files, more: { token?: string | undefined; project?: string; prebuilt?: boolean } = {}) {
       const { token, project = 'site', prebuilt } = more
       const listed = Object.entries(files).map(([path, content]) => ({
@@ -48,7 +48,7 @@ export function uploadsOf(api: TestApi) {
       const body = { project, source: { files: listed, ...(prebuilt && { prebuilt }) } }
       return api.call('POST', '/deployments', { body, ...(token && { token }) })
     },
-    /** Another account, with these limits and a project `site`. */
+    /** Creates another account with these limits and a project `site`. */
     async limited(limits: object) {
       const { accountId, token } = await api.newAccount()
       await api.call('POST', '/projects', { body: { name: 'site' }, token })
@@ -57,7 +57,7 @@ export function uploadsOf(api: TestApi) {
     },
     jobOf: (id: string) => api.db.job.count({ where: { kind: 'build', key: id } }),
     isStored: (hash: string) => api.deps.artifacts.isWhole(hash),
-    /** Everything that uploads leave on the disk of the API. */
+    /** Everything that uploads leave on the API's disk. */
     leftOnDisk: (): Promise<string[]> => readdir(join(api.config.dataDir, 'uploads')).catch(() => []),
   }
 }

@@ -1,21 +1,21 @@
-// Visitors who ask without a break, keep their connections, and remember every request that failed.
+// Visitors that send requests without pause over kept connections, and record every failed request.
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type Visitors = {
-  /** How many of its requests each kind has had answered as it must be. */
+  /** The number of correct responses by kind. */
   answered: Record<string, number>
   failures: string[]
-  /** Resolves when the last request is answered. */
+  /** Resolves after the last response. */
   stop(): Promise<void>
 }
 
 /** Resolves with the status. */
 export type Ask = () => Promise<number>
 
-// As many as a small site has; the machine of the tests has other things to do.
+// As many as a small site has, because the test machine has other work.
 const pauseMs = 10
 
 export function startVisitors(kinds: Record<string, { ask: Ask; status: number }>): Visitors {
@@ -50,7 +50,7 @@ export function startVisitors(kinds: Record<string, { ask: Ask; status: number }
 
 type Request = { path: string; headers: Record<string, string>; method?: string; body?: string }
 
-/** Over connections that are kept and used again for as long as the server allows it. */
+/** Over keep-alive connections, reused as long as the server allows. */
 export function keptHttp(port: number, { path, headers, method = 'GET', body }: Request, ca?: string): Ask {
   const agent = ca ? new HttpsAgent({ keepAlive: true, ca }) : new HttpAgent({ keepAlive: true })
   const servername = ca ? { servername: headers.host } : {}
@@ -66,16 +66,16 @@ export function keptHttp(port: number, { path, headers, method = 'GET', body }: 
     })
 }
 
-/** Over one session of HTTP/2 at a time. */
+/** Over one HTTP/2 session at a time. */
 export function keptHttp2(port: number, host: string, ca: string): Ask {
   let session: ClientHttp2Session | null = null
   const open = () =>
     connectHttp2(`https://${host}:${port}`, {
       ca,
       lookup: (_host, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }] as never, 4),
-      // An error between two requests fails none of them.
+      // An error between requests fails none of them.
     }).on('error', () => {})
-  /** Null if the server has refused it unread, so that it is to be sent again: RFC 9113, 8.7. */
+  /** Null if the server refused it unprocessed, so that it must be resent (RFC 9113, section 8.7). */
   function once(on: ClientHttp2Session): Promise<number | null> {
     return new Promise((resolve, reject) => {
       on.once('error', reject)
