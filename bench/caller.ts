@@ -1,4 +1,4 @@
-// The API of an installation under test, as a customer calls it.
+// Calls the API of an installation under test like a customer.
 
 /** Resolves with the response; throws if the request is refused. */
 export type Call = <T>(method: string, path: string, body?: object) => Promise<T>

@@ -1,4 +1,4 @@
-// Processes of a benchmark: started as plain Node, asked by message, and gone when the benchmark is.
+// Child processes of a benchmark: plain Node, controlled by messages, and stopped with the benchmark.
 import { type ChildProcess, fork } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -9,12 +9,12 @@ import { quotaNames, quotaVariable } from '../src/schemas/quotas.ts'
 
 export type Child = {
   pid: number
-  /** Sends a question and resolves with the answer; a child has one question at a time. */
+  /** Sends a request and resolves with the response; a child handles one at a time. */
   ask<T>(question: unknown): Promise<T>
   stop(): Promise<void>
 }
 
-/** The environment of a server whose clients are measured by what it can do, not by what it lets them do. */
+/** The environment of a server without limits for its clients, so that its capacity is measured. */
 export const withoutLimits: Record<string, string> = Object.fromEntries(
   ['RATE_LIMIT_PER_MINUTE', ...quotaNames.map(quotaVariable)].map((name) => [
     name,
@@ -24,8 +24,8 @@ export const withoutLimits: Record<string, string> = Object.fromEntries(
 )
 
 /**
- * Runs a TypeScript file in a process of its own and waits until it says that it is ready. Node strips the types
- * itself: tsx would wrap every closure to keep its name, which production code does not do.
+ * Runs a TypeScript file in a child process and waits until it reports ready. Node strips the types, because tsx would
+ * wrap every closure to keep its name, unlike production code.
  */
 export async function startChild(file: string, env: Record<string, string>, logFile?: string): Promise<Child> {
   const child = fork(file, {
@@ -49,7 +49,7 @@ export async function startChild(file: string, env: Record<string, string>, logF
   }
 }
 
-/** A child that runs roles of the platform, with the settings by which `berth serve` bounds its memory. */
+/** A child that runs roles of the platform, with the memory settings of `berth serve`. */
 export function startPlatform(roles: Role[], env: Record<string, string>, logFile?: string): Promise<Child> {
   // For a profile: BENCH_NODE_ARGS='--cpu-prof --cpu-prof-dir=profiles'.
   const nodeArgs = [...heapFlags, process.env.BENCH_NODE_ARGS ?? ''].join(' ')
@@ -64,21 +64,21 @@ function message(child: ChildProcess, gone: Promise<void>, file: string): Promis
   })
 }
 
-/** Answers the questions of the parent; the process ends by `close` when the parent lets go of it. */
+/** Responds to the parent; `close` runs when the parent disconnects. */
 export function answerParent<Q, A>(answer: (question: Q) => A | Promise<A>, close: () => Promise<unknown>): void {
   process.on('message', async (question) => process.send!(await answer(question as Q)))
   process.on('disconnect', async () => {
     await close()
     process.exit()
   })
-  // Ctrl-C reaches the whole group; the parent says when to end.
+  // Ctrl-C reaches the whole group; the parent decides when to exit.
   process.on('SIGINT', () => {})
   process.send!('ready')
 }
 
 export type Usage = { cpuMs: number; residentBytes: number }
 
-/** Processor time of this process since its start, and its memory now. */
+/** The CPU time of this process since its start, and its current memory. */
 export function usage(): Usage {
   const { user, system } = process.cpuUsage()
   return { cpuMs: (user + system) / 1000, residentBytes: process.memoryUsage.rss() }

@@ -1,4 +1,4 @@
-// A connection to a database that a benchmark fills.
+// Opens a connection to a database that a benchmark fills.
 import pg from 'pg'
 
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {

@@ -1,4 +1,4 @@
-// What the reports of benchmarks share: a table in columns, and one line per wanted bound.
+// Shared by the reports: tables in columns, and one line per limit.
 
 export function median(values: number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
@@ -6,12 +6,12 @@ export function median(values: number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** The median of ratios that were taken side by side, round by round. */
+/** The median of ratios measured in the same round. */
 export function medianRatio(above: number[], below: number[]): number {
   return median(above.map((value, round) => value / below[round]!))
 }
 
-/** The first row is the head; the first column is text, the others are numbers. */
+/** The first row is the heading; the first column is text, the others are numbers. */
 export function table(rows: string[][]): string {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
   return rows
@@ -23,7 +23,7 @@ export function verdict(met: boolean, bound: string, measured: string): string {
   return `${met ? 'met    ' : 'missed '} ${bound}: ${measured}`
 }
 
-/** Of sorted or unsorted values; 0.5 is the median. */
+/** The quantile of sorted or unsorted values; 0.5 is the median. */
 export function quantile(values: number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!

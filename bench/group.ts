@@ -1,4 +1,4 @@
-// What every group of benchmarks has in common: its figures, its scratch directory, and how long it measures.
+// Shared by all groups of benchmarks: results, the scratch directory, and the duration of measurements.
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ export type Group<Name extends string = string> = {
 }
 
 export type Bench<Name extends string = string> = Scratch & {
-  /** Parts of the group by name, or a piece of their names; empty means all of them. */
+  /** The names of the parts to run, or parts of them; empty means all. */
   only: string
   smoke: boolean
   rounds(usual: number): number
@@ -27,15 +27,15 @@ export type Bench<Name extends string = string> = Scratch & {
 
 export type Scratch = {
   directory: string
-  /** Durable unless told otherwise, or in a smoke run. */
+  /** Durable by default, except in a smoke run. */
   startPostgres(durable?: boolean): Promise<EmbeddedPostgres>
-  /** Called at the end, the last one first. */
+  /** Called at the end, in reverse order. */
   atEnd(close: () => unknown): void
 }
 
 export type Options = { only: string; smoke: boolean; rounds: number | null; seconds: number | null }
 
-/** Runs a group to its end; returns its figures. */
+/** Runs a group; returns its results. */
 export async function runGroup(group: Group, options: Options): Promise<Map<string, string>> {
   const { only, smoke } = options
   const measured = new Map<string, string>()
@@ -53,11 +53,11 @@ export async function runGroup(group: Group, options: Options): Promise<Map<stri
   return measured
 }
 
-/** Ends with a line that tells how busy the machine was before. */
+/** Ends with a line that says how busy the machine was before. */
 async function inScratch(smoke: boolean, work: (scratch: Scratch) => Promise<void>): Promise<void> {
   const [loadBefore] = loadavg()
   const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  // PostgreSQL, sandboxes and peers run as other users under root and must get through.
+  // As root, PostgreSQL, sandboxes and peers run as other users and need access.
   await chmod(directory, 0o711)
   const closers: (() => unknown)[] = [() => rm(directory, { recursive: true, force: true })]
   const atEnd = (close: () => unknown) => void closers.push(close)

@@ -1,4 +1,4 @@
-// Every group of benchmarks by its name, loaded when it is wanted.
+// All groups of benchmarks by name, loaded when they run.
 import type { Group } from './group.ts'
 
 export const groups: Record<string, () => Promise<{ group: Group }>> = {

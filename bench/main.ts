@@ -1,5 +1,5 @@
-// `npm run bench -- [group …]`: every group without a name. `--only` takes a part of a group, `--smoke` shows within a few
-// minutes that all of them still run, and `--report` writes docs/speed.md.
+// `npm run bench -- [group …]`: runs these groups, or all. `--only` runs a part of a group, `--smoke` checks within minutes
+// that all of them still run, and `--report` writes docs/speed.md.
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { table } from './figures.ts'
@@ -31,7 +31,7 @@ const unknown = positionals.find((name) => !(name in groups))
 if (unknown !== undefined) refuse(`There is no group ${unknown}. The groups are ${Object.keys(groups).join(', ')}.`)
 if (values.report && process.argv.length > 3) refuse('--report measures every group in full, so it stands alone.')
 
-/** The figures that can't be measured here, with the packages they need. */
+/** The results that can't be measured here, with the packages they need. */
 function skippedOf({ figures }: Group): Map<Figure, string[]> {
   const missing = Object.values(figures).map((figure) => {
     const programs = (figure.needs ?? []).filter((name) => findProgram(name) === null)
@@ -59,7 +59,7 @@ async function measure(name: string): Promise<Section> {
 
 if (values.smoke) {
   console.log('A smoke run: it shows that every group runs. Its figures mean nothing.\n')
-  // Half of a start is stripping types and compiling. Full runs do without the cache, which would change their figures.
+  // Half of the startup is stripping types and compiling. Full runs don't use the cache, which would change their results.
   process.env.NODE_COMPILE_CACHE = join(import.meta.dirname, '../node_modules/.cache/bench')
 }
 const sections: Section[] = []

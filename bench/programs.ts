@@ -1,4 +1,4 @@
-// Programs that Berth is measured against or by, and the Debian packages that have them.
+// Programs that Berth is measured against or with, and their Debian packages.
 import { accessSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
@@ -15,7 +15,7 @@ export const packages = {
 }
 export type Program = keyof typeof packages
 
-/** Where a program is; Debian keeps servers where only root looks. */
+/** The path of a program; Debian keeps servers in directories that only root searches. */
 export function findProgram(name: string): string | null {
   const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
   const found = directories.find((directory) => {

@@ -1,10 +1,10 @@
-// docs/speed.md: its tables are written from a run; the words around them by hand.
+// docs/speed.md: its tables are generated from a run; the text is written by hand.
 import { execFileSync } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
 
-/** What one group measured: what, the figure, and what it is compared with. */
+/** A result of a group: its name, its value, and what it is compared with. */
 export type Section = { name: string; about: string; rows: string[][] }
 
 const checkout = join(import.meta.dirname, '..')

@@ -1,4 +1,4 @@
-// The platform under test, in a process of its own: the composition root of production with the roles in BENCH_ROLES.
+// The platform under test, a separate process: production's composition root with the roles in BENCH_ROLES.
 import cluster from 'node:cluster'
 import { loadConfig } from '../src/config.ts'
 import { serveWorker } from '../src/roles/cluster-worker.ts'

@@ -1,10 +1,10 @@
-// How long a slice of load lasts: its time, and on a busy machine until the first response, without which it says nothing.
+// The duration of a slice of load: its nominal time, extended on a busy machine until the first response.
 import type { EventEmitter } from 'node:events'
 
-/** After this, no response is coming. */
+/** After this time, no response is coming. */
 export const maxSliceSeconds = 60
 
-/** Stops a run of autocannon, whose `duration` is the time plus `maxSliceSeconds`. */
+/** Stops a run of autocannon, whose `duration` is its time plus `maxSliceSeconds`. */
 export function stopAfter(run: EventEmitter & { stop(): void }, ms: number, isAnswered: () => boolean): void {
   let isOver = false
   const check = () => {

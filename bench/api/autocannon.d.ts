@@ -1,4 +1,4 @@
-// The part of autocannon that is used here; the package brings no types.
+// Types for the used part of autocannon, which has none.
 declare module 'autocannon' {
   import type { EventEmitter } from 'node:events'
 
@@ -9,9 +9,9 @@ declare module 'autocannon' {
     connections: number
     /** Seconds. */
     duration: number
-    /** Requests a second over all connections; as many as are answered if left out. */
+    /** Requests per second over all connections; unlimited if omitted. */
     overallRate?: number
-    /** Milliseconds between samples; a run ends at a sample. */
+    /** Milliseconds between samples; a run ends with a sample. */
     sampleInt: number
     /** Seconds. */
     timeout: number

@@ -1,16 +1,16 @@
-// The load generator, in a process of its own: one slice of load on one server, measured by the answers that came.
+// The load generator, a separate process: puts one slice of load on one server and measures its responses.
 import autocannon from 'autocannon'
 import { answerParent } from '../children.ts'
 import { maxSliceSeconds, stopAfter } from '../slices.ts'
 import { endpoints } from './endpoints.ts'
 
 export type Slice = { endpoint: string; url: string; token: string; size: number; connections: number; seconds: number }
-/** `all` counts the answers before and after the measured time too. */
+/** `all` also counts the responses before and after the measured time. */
 export type Measured = { perSecond: number; p50Ms: number; p99Ms: number; failures: number; all: number }
 
-// Connecting and the first answers are not measured.
+// Connecting and the first responses are not measured.
 const rampMs = 150
-// More requests than will be answered, so that nothing is sent twice in a slice: this many before anything is known.
+// More requests than a slice can complete, so that none is sent twice; this many before the rate is known.
 const firstGuessPerSecond = 12_000
 const margin = 1.7
 
@@ -21,7 +21,7 @@ async function drive(slice: Slice): Promise<Measured> {
   const { request } = endpoints.find(({ name }) => name === slice.endpoint)!
   const expected = margin * (fastest.get(slice.endpoint) ?? firstGuessPerSecond / margin)
   const each = 20 + Math.ceil((expected * (slice.seconds + rampMs / 1000)) / slice.connections)
-  // Built before the clock starts: the generator shares its cores with the servers.
+  // Built before the clock starts, because the generator shares its cores with the servers.
   const prepared = Array.from({ length: slice.connections }, () =>
     Array.from({ length: each }, () => request(slice.size, ++serial)),
   )

@@ -1,22 +1,22 @@
-// What is driven: the planned endpoints and two reads, with requests that never ask for the same new name twice.
+// The measured endpoints, with requests that never use the same new name twice.
 import { encodeCursor } from '../../src/platform/database/page.ts'
 
 export type Sent = { method: string; path: string; body?: string }
 
 export type Endpoint = {
   name: string
-  /** Table and first id that the seed does not have: what a slice added is removed again. */
+  /** The table and the first ID after the seed: rows added by a slice are deleted from there. */
   adds: [table: string, prefix: string][]
-  /** One request against a database of `size` rows; `serial` is different every time. */
+  /** A request against a database of `size` rows; `serial` is different for each. */
   request(size: number, serial: number): Sent
 }
 
-/** Seeded rows are numbered; their ids sort before every id made from the time of day. */
+/** Seeded rows are numbered; their IDs sort before all time-based IDs. */
 export function seededId(prefix: string, number: number): string {
   return `${prefix}_${String(number).padStart(24, '0')}`
 }
 
-/** The zone that holds all seeded records; the others are empty. */
+/** The zone with all seeded records; the others are empty. */
 export const bigZone = 'many.test'
 
 const pick = (size: number) => 1 + Math.floor(Math.random() * size)
@@ -46,11 +46,11 @@ export const endpoints: Endpoint[] = [
   {
     name: 'POST /dns/{domain}/records',
     adds: [['dns_record', 'rec'], ...noticed],
-    // One in eight goes to the big zone, so that its size shows without every request waiting for its lock.
+    // One in eight uses the large zone, so that its size shows without every request waiting for its lock.
     request: (size, serial) =>
       post(`/dns/${serial % 8 === 0 ? bigZone : `zone-${pick(size)}.test`}/records`, {
         type: 'A',
-        // Sorts before the seeded ones: a request that ends late must not show in a page that is compared.
+        // Sorts before the seeded ones, so that a late request doesn't change a compared page.
         name: `added-${serial}`,
         value: '192.0.2.10',
         ttl: 3600,

@@ -1,4 +1,4 @@
-// Fields of the floor's responses, taken from the API's own schemas: a field that the API gains appears here too.
+// The fields of the floor's responses, derived from the API's schemas, so that new fields appear here too.
 import type { TObject, TSchema } from '@sinclair/typebox'
 
 export type Row = Record<string, unknown>
@@ -6,7 +6,7 @@ export type Row = Record<string, unknown>
 const isNullable = ({ type, anyOf }: TSchema) =>
   [type, ...(anyOf ?? []).map((schema: TSchema) => schema.type)].flat().includes('null')
 
-/** The fields that may be null or an empty list, as such. */
+/** The default of nullable and list fields. */
 export function emptyOf({ properties, required = [] }: TObject): Row {
   const empty: Row = {}
   for (const name of required) {
@@ -17,7 +17,7 @@ export function emptyOf({ properties, required = [] }: TObject): Row {
   return empty
 }
 
-/** Fills in what no column has, or holds NULL for. */
+/** Fills in fields without a column or with NULL. */
 export function completerOf(schema: TObject): (row: Row) => Row {
   const fields = Object.entries(emptyOf(schema))
   return (row) => {
@@ -26,7 +26,7 @@ export function completerOf(schema: TObject): (row: Row) => Row {
   }
 }
 
-/** A list for SELECT: every field that the table has a column for. */
+/** The SELECT list: every field with a column. */
 export function columnsOf({ required = [] }: TObject, table: string, columns: Set<string>): string {
   return required
     .map((name) => ({ name, column: name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) }))

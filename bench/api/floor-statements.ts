@@ -1,4 +1,4 @@
-// The statements of the floor, each prepared once per connection under its name here.
+// The SQL statements of the floor, prepared once per connection under these names.
 import { Deployment } from '../../src/schemas/deployments.ts'
 import { DnsRecord } from '../../src/schemas/dns-records.ts'
 import { ProjectSettings } from '../../src/schemas/project-settings.ts'
@@ -12,7 +12,7 @@ const tokenByHash = `SELECT t.id, t.account_id AS "accountId", t.revoked_at AS "
 const projectByName = `SELECT id, name, repo, production_branch AS branch FROM project
   WHERE account_id = $1 AND name = $2`
 
-/** The columns of each table, by which the statements below select what the schemas of the API name. */
+/** The columns of each table that the API's schemas name. */
 export type Columns = (table: string) => Set<string>
 
 const projectPage = (of: Columns) => `SELECT ${columnsOf(Project, 'p', of('project'))},
@@ -35,7 +35,7 @@ const insertDeployment = `WITH made AS (
   queued AS (INSERT INTO job (kind, key, payload, account_id, urgent) SELECT 'build', id, $12::jsonb, $9, $5 FROM made)
   SELECT id FROM made`
 
-// As ours: nameservers are given out while nobody else can claim the name, here only if nobody else has claimed it.
+// Like our API, this assigns nameservers while nobody else can claim the name; here only if nobody else has.
 const insertDomain = `WITH source AS (
     SELECT p.id FROM project p WHERE p.account_id = $8 AND p.name = $2 FOR KEY SHARE),
   taken AS (
@@ -51,7 +51,7 @@ const insertDomain = `WITH source AS (
   queued AS (INSERT INTO job (kind, key, payload) SELECT 'verify', id, $11::jsonb FROM made)
   SELECT made.id FROM source LEFT JOIN made ON true`
 
-// Duplicates and neighbours that exclude each other are refused by the table's index and trigger.
+// The table's index and trigger refuse duplicates and conflicting records.
 const insertRecord = `WITH zone AS (
     SELECT id, project_id FROM domain WHERE account_id = $10 AND name = $2 FOR NO KEY UPDATE),
   made AS (

@@ -1,5 +1,5 @@
-// The floor: bare Fastify and pg doing the same work as the API. Same token look-up, rows, notifications and JSON;
-// no validation, no log, no limits, no request ids, and each answer in as few round trips as its work allows.
+// The floor: bare Fastify and pg doing the API's work, with the same token lookup, rows, notifications and JSON, but
+// without validation, logs, limits and request IDs, and with as few database round trips as possible.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
@@ -60,7 +60,7 @@ const region = 'local-1'
 const nameservers = ['ns1.berth.test', 'ns2.berth.test']
 const cursorOf = (...parts: string[]) => Buffer.from(JSON.stringify(parts)).toString('base64url')
 
-// Fields, their order and the serializers are those of the API's schemas.
+// Fields, their order and the serializers come from the API's schemas.
 const empty = {
   deployment: emptyOf(Deployment),
   domain: emptyOf(Domain),
@@ -126,7 +126,7 @@ app.get<{ Params: { id: string } }>(
     row.url = edgeUrl(row.label)
     if (row.errorCode) row.error = { code: row.errorCode, message: row.errorMessage }
     row.bytes = row.state === 'READY' ? Number(row.storedBytes) || null : null
-    // Seeded deployments do not wait, so none has a place in the queue.
+    // Seeded deployments aren't queued, so none has a queue position.
     return completeDeployment(row)
   },
 )
@@ -211,7 +211,7 @@ app.get('/api/projects', { schema: { response: { 200: Named(ProjectList) } } }, 
   const rows = await query('projectPage', [accountId, 21])
   const projects = rows.slice(0, 20).map((row) => {
     row.productionUrl = edgeUrl(row.label)
-    // False is stored for what each deployment decides itself.
+    // False means that each deployment decides itself.
     row.spaFallback ||= null
     row.settings = completeSettings(row)
     return completeProject(row)

@@ -1,11 +1,11 @@
-// The table of a run and one verdict per wanted bound; every ratio is the median of ratios taken side by side.
+// The tables and verdicts of a run; every ratio is the median of ratios measured in the same round.
 import { median, medianRatio, table } from '../figures.ts'
 import type { Measured } from './drive.ts'
 
-/** What one slice of load showed; processor time is the server's own, per request. */
+/** The result of a slice of load; CPU time is the server's, per request. */
 export type Round = Measured & { cpuUs: number }
 export type Side = 'ours' | 'floor'
-/** Of one endpoint: what each side measured at each size, round by round. */
+/** The results of an endpoint by side and size, round by round. */
 export type Measurements = { endpoint: string; rounds: Record<number, Record<Side, Round[]>> }
 
 const wanted = { throughput: 0.6, p99: 2, growth: 1.3, memoryMb: 300 }

@@ -1,4 +1,4 @@
-// `npm run bench -- api`: ours and the floor on one PostgreSQL, driven in turns, small and large database alike.
+// `npm run bench -- api`: our API and the floor on one PostgreSQL, in turns, with a small and a large database.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -51,7 +51,7 @@ async function measureEndpoints(bench: Bench, postgres: EmbeddedPostgres): Promi
   const rounds = bench.rounds(5)
   const servers: Server[] = []
   for (const size of sizes) {
-    // A database each: notifications are heard per database, and ours must not wake up to the floor's.
+    // Separate databases, because notifications are per database and must not wake the other side.
     const token = await seed(postgres, size, [`floor_${size}`, `ours_${size}`])
     for (const side of ['floor', 'ours'] as const) {
       const database = postgres.url(`${side}_${size}`)
@@ -85,10 +85,10 @@ async function measureEndpoints(bench: Bench, postgres: EmbeddedPostgres): Promi
       return { ...driven, cpuUs: ((after.cpuMs - before.cpuMs) * 1000) / driven.all }
     }
     const measured = Object.fromEntries(sizes.map((size) => [size, { ours: [], floor: [] }])) as Measurements['rounds']
-    // The first endpoint also warms up what all of them share.
+    // The first endpoint also warms up shared code.
     for (const server of servers) await slice(server, all.length === 0 ? 3 * warmUpSeconds : warmUpSeconds)
     for (let round = 0; round < rounds; round++) {
-      // There and back again, so that a machine that gets slower or faster favours nobody.
+      // Alternates the order, so that a machine that gets slower or faster favours no side.
       for (const server of round % 2 === 0 ? servers : servers.toReversed()) {
         measured[server.size]![server.side].push(await slice(server, sliceSeconds))
       }
@@ -100,7 +100,7 @@ async function measureEndpoints(bench: Bench, postgres: EmbeddedPostgres): Promi
   const peakMb = (side: Side) => Math.max(...servers.map((one) => (one.side === side ? one.peakBytes : 0))) / 2 ** 20
   console.log(report(all, sizes, peakMb('ours'), peakMb('floor')))
   console.log(`${connections} connections, ${poolSize} to the database`)
-  // They would take memory and processor time from the workers.
+  // They would take memory and CPU time from the workers.
   for (const { child } of servers) await child.stop()
 }
 

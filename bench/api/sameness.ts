@@ -1,4 +1,4 @@
-// Holds the floor to its promise: the same status and the same JSON as ours, before anything is measured.
+// Checks before measuring that the floor responds with the same status and JSON as our API.
 import type { Sent } from './endpoints.ts'
 
 type Answer = { status: number; located: boolean; linked: boolean; body: unknown }
@@ -17,14 +17,14 @@ async function ask(url: string, token: string, sent: Sent): Promise<Answer> {
   }
 }
 
-/** Names and types in their order; what a POST makes has an id and a time of its own. */
+/** Names and types in order; values that differ for each POST, such as IDs and times, are masked. */
 function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shapeOf)
   if (value === null || typeof value !== 'object') return value === null ? null : typeof value
   return Object.entries(value).map(([key, child]) => [key, shapeOf(child)])
 }
 
-/** Throws if the two servers, whose databases are equal, answer the same request differently. */
+/** Throws if the two servers, whose databases are equal, respond differently to a request. */
 export async function expectSame(ours: string, floor: string, token: string, sent: Sent): Promise<void> {
   const answers = await Promise.all([ours, floor].map((url) => ask(url, token, sent)))
   const [one, other] = answers.map((answer) =>

@@ -1,4 +1,4 @@
-// Databases of a given size, filled by set and copied, so that both sides start from the same pages.
+// Databases of a given size, filled by set-based SQL and copied, so that both sides start with the same pages.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ const run = promisify(execFile)
 const repo = 'bench/site'
 const idSql = (prefix: string) => `'${prefix}_' || lpad(i::text, 24, '0')`
 
-/** Everything belongs to one account, the worst case of every index that begins with it. */
+/** All rows belong to one account, the worst case of every index that starts with it. */
 const fill = (account: string, size: number) => [
   `INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, default_branch, spa_fallback,
      clean_urls, auto_deploy, current_deployment_id, created_at, updated_at)
@@ -43,7 +43,7 @@ const fill = (account: string, size: number) => [
    SELECT ${idSql('evt')}, '${account}', ${idSql('prj')}, 'deployment.created', 'system', ${idSql('dpl')},
      jsonb_build_object('id', ${idSql('dpl')}, 'project', 'site-' || i), now() FROM generate_series(1, ${size}) i`,
 ]
-// Vacuumed by hand between slices; a run of the daemon inside one would be charged to whoever is measured then.
+// Vacuumed between slices, because autovacuum during a slice would distort its result.
 const written = [
   'account_usage',
   'deployment',
@@ -57,7 +57,7 @@ const written = [
   'ticket_message',
 ]
 
-/** Makes the databases `names`, equal in every page, with `size` rows in each table; returns the account's token. */
+/** Creates the databases `names`, identical in every page, with `size` rows per table; returns the account's token. */
 export async function seed(postgres: EmbeddedPostgres, size: number, names: string[]): Promise<string> {
   const [template, ...copies] = names
   const token = newToken()
@@ -71,14 +71,14 @@ export async function seed(postgres: EmbeddedPostgres, size: number, names: stri
        VALUES ($1, $2, 'bench', '{*}', '{}', $3, $4, now())`,
       [newId('tok'), accountId, token.slice(0, 8), hashToken(token)],
     )
-    // The log of events consists of a table for each month.
+    // The event log has a table per month.
     const { rows: tables } = await client.query<{ name: string }>(
       `SELECT c.oid::regclass AS name FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
        WHERE c.relkind = 'r' AND COALESCE(i.inhparent, c.oid) = ANY ($1::regclass[])`,
       [written],
     )
     for (const { name } of tables) await client.query(`ALTER TABLE ${name} SET (autovacuum_enabled = off)`)
-    // Foreign keys hold by construction; checking 100,000 of them one by one and waking listeners would take longer.
+    // Foreign keys hold by construction; checking 100,000 of them and notifying listeners would take longer.
     await client.query('SET session_replication_role = replica')
     for (const statement of fill(accountId, size)) await client.query(statement)
     await client.query('VACUUM (FREEZE, ANALYZE)')
@@ -86,12 +86,12 @@ export async function seed(postgres: EmbeddedPostgres, size: number, names: stri
   for (const name of copies) {
     await withClient(postgres.url(), (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`))
   }
-  // Nobody who is measured later, or starts, waits until this is written to disk.
+  // Written to disk now, so that later measurements don't wait for it.
   await withClient(postgres.url(), (client) => client.query('CHECKPOINT'))
   return token
 }
 
-/** Takes away what a slice added, so that the next one meets tables of the size it is named after. */
+/** Deletes what a slice added, so that the next one starts with the nominal size. */
 export async function sweep(client: pg.Client, endpoint: Endpoint): Promise<void> {
   if (endpoint.adds.length === 0) return
   for (const [table, prefix] of endpoint.adds) {
@@ -101,7 +101,7 @@ export async function sweep(client: pg.Client, endpoint: Endpoint): Promise<void
   await client.query(`VACUUM ${[...touched].join(', ')}`)
 }
 
-/** A bare repository whose branch is a file, as a push leaves it. */
+/** A bare repository whose branch is a file, like after a push. */
 export async function makeRepository(root: string): Promise<void> {
   const bare = join(root, `${repo}.git`)
   await mkdir(bare, { recursive: true })

@@ -1,5 +1,5 @@
-// Two worker processes of the API against one process, each on a database of its own. wrk asks, because it takes a
-// tenth of the processor time of a generator in JavaScript: on two cores that leaves the rest to what is measured.
+// Two worker processes of the API compared with one process, each on its own database. Uses wrk, which takes a tenth
+// of the CPU time of a JavaScript generator and leaves the rest of two cores to the servers.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
@@ -15,7 +15,7 @@ const wanted = 1.5
 const size = 1_000
 const counts = [0, 2]
 
-// The first needs nothing but the API itself; the second also a query, so that PostgreSQL wants its part of the cores.
+// The first needs only the API; the second also a query, so that PostgreSQL competes for the cores.
 const paths = { regions: '/api/regions', deployment: `/api/deployments/${seededId('dpl', 1)}` }
 
 export const workerFigures: Record<keyof typeof paths, Figure> = {

@@ -1,4 +1,4 @@
-// The same work by hand: shell steps in a directory of their own, with the npm settings that builds get.
+// The same work by hand: shell steps in a separate directory, with the npm settings of builds.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
@@ -10,23 +10,23 @@ const run = promisify(execFile)
 export type Bare = {
   /** Milliseconds of `git clone` and a copy. */
   copy(url: string): Promise<number>
-  /** Milliseconds of `git clone`, `npm install` and `npm run build`, beginning with an empty cache of npm. */
+  /** Milliseconds of `git clone`, `npm install` and `npm run build`, starting with an empty npm cache. */
   build(url: string): Promise<number>
-  /** A lockfile for the Vite project, made by npm from its registry. */
+  /** A lockfile for the Vite project, created by npm from its registry. */
   lockfile(): Promise<string>
 }
 
 export async function openBare(root: string): Promise<Bare> {
   await mkdir(root, { recursive: true })
   const { stdout } = await run('npm', ['config', 'get', 'registry'])
-  // Whatever the npm that runs this benchmark tells its scripts is not meant for another project.
+  // Removes the settings of the npm that runs this benchmark.
   const outside = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|node_env$)/i.test(name)))
   const environmentOf = (directory: string) => ({
     ...outside,
-    // Builds run on the Node that runs the platform.
+    // Builds use the Node that runs the platform.
     PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
     HOME: directory,
-    // Builds have one of their own too; tools keep compiled code in it from one run to the next.
+    // Like builds, a separate one; tools cache compiled code there between runs.
     TMPDIR: join(directory, 'tmp'),
     CI: 'true',
     npm_config_registry: stdout.trim(),
@@ -36,7 +36,7 @@ export async function openBare(root: string): Promise<Bare> {
     npm_config_audit: 'false',
   })
 
-  /** Left to whoever removes the root: ext4 looks at every inode of a removed file for minutes when it makes another. */
+  /** Deleted with the root at the end: after deleting files, ext4 scans their inodes for minutes when creating new ones. */
   async function inDirectory<T>(work: (directory: string) => Promise<T>): Promise<T> {
     const directory = await mkdtemp(join(root, 'bare-'))
     await mkdir(join(directory, 'tmp'))

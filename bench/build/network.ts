@@ -1,4 +1,4 @@
-// What a sandbox's network costs: the time of /bin/true without one, with the proxy, and with a namespace of its own.
+// The cost of a sandbox's network: the time of /bin/true with none, with the proxy, and with a namespace.
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createSandbox, type Network, type Sandbox } from '../../src/sandbox/sandbox.ts'
@@ -11,7 +11,7 @@ const reaches: Record<string, Network | null> = {
   public: { reach: 'public', private: [] },
 }
 
-/** The reaches take turns in every round. */
+/** Alternates the kinds of network in every round. */
 export async function measureNetwork({ directory, size }: Bench, rounds: number): Promise<void> {
   console.error('network of a sandbox …')
   const sandbox = await createSandbox('auto', { searchPath: process.env.PATH ?? '' })

@@ -1,4 +1,4 @@
-// The platform as a customer meets it: projects and deployments through its API, timed from outside.
+// The platform as customers use it: projects and deployments through its API, timed from outside.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createCaller } from '../caller.ts'
@@ -6,12 +6,12 @@ import { freePort, startPlatform, withoutLimits } from '../children.ts'
 import type { Scratch } from '../group.ts'
 
 export type Platform = {
-  /** Of the API, and its token. */
+  /** The API's URL, and its token. */
   url: string
   token: string
   edgePort: number
   createProject(name: string, body: object): Promise<void>
-  /** Milliseconds from sending the request until the API says READY. */
+  /** Milliseconds from the request until the API reports READY. */
   deploy(project: string): Promise<number>
   /** Whether builds ran in a sandbox. */
   sandboxed(): Promise<boolean>

@@ -1,4 +1,4 @@
-// `npm run bench -- build`: from POST to READY against the same steps by hand, in turns, and what a network costs.
+// `npm run bench -- build`: from POST to READY compared with the same steps by hand, in turns, and the cost of a network.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,16 +12,16 @@ import { openPlatform, type Platform } from './platform.ts'
 import { copiedSite, type Files, staticSite, viteSite } from './sites.ts'
 
 const wanted = { staticAboveMs: 160, vite: 1.1, second: 0.4 }
-// What a round leaves behind for the disk and the processor is not charged to the next one.
+// Lets the disk and CPU settle, so that a round doesn't slow down the next one.
 const settleMs = 150
 
 type World = {
   platform: Platform
   bare: Bare
-  /** A repository of these files; returns its address. */
+  /** Creates a repository of these files; returns its URL. */
   host(name: string, files: Files): Promise<string>
   rounds: number
-  /** Rounds before them, which don't count. */
+  /** Warm-up rounds, which don't count. */
   warmUps: number
 }
 /** Milliseconds of one round. */
@@ -72,7 +72,7 @@ async function run(bench: BuildBench): Promise<void> {
   console.log(`\nbuilds ran ${(await platform.sandboxed()) ? 'in the sandbox' : 'without a sandbox'}`)
 }
 
-/** Both sides in every round, in turns; those that warm up are left out. */
+/** Measures both sides in every round, in turns, without the warm-up rounds. */
 async function inRounds(
   { rounds, warmUps }: World,
   bare: (round: number) => Promise<number>,
@@ -119,7 +119,7 @@ async function measureVite(world: World, filesOf: (title: string) => Files): Pro
   const urls: string[] = []
   for (let round = 0; round < warmUps + rounds; round++) {
     urls.push(await host(`vite-${round}`, filesOf(`vite ${round}`)))
-    // `npm ci` would refuse a lockfile that was written at a mirror without the packages of every platform.
+    // `npm ci` would refuse a lockfile written with a mirror that lacks packages of some platforms.
     const settings = { framework: 'vite', repo: `bench/vite-${round}`, settings: { installCommand: 'npm install' } }
     await platform.createProject(`vite-${round}`, settings)
   }

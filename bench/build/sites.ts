@@ -1,11 +1,11 @@
-// What is deployed: a static site of some size, and a small Vite project with a lockfile.
+// The deployed sites: a static site, and a small Vite project with a lockfile.
 import { createHash } from 'node:crypto'
 
 export type Files = Record<string, string>
 
 const words = 'harbour pier crane buoy anchor ballast cargo deck keel mast rudder stern tide wharf'.split(' ')
 
-/** Text as long as asked for, different for every seed, that compresses as prose does. */
+/** Text of this length, different for every seed, that compresses like prose. */
 function prose(seed: string, bytes: number): string {
   let text = ''
   for (let i = 0; text.length < bytes; i++) {
@@ -17,14 +17,14 @@ function prose(seed: string, bytes: number): string {
   return text.slice(0, bytes)
 }
 
-/** Text as long as asked for that does not compress, as pictures do not. */
+/** Incompressible text of this length, like pictures. */
 function noise(seed: string, bytes: number): string {
   let text = ''
   for (let i = 0; text.length < bytes; i++) text += createHash('sha512').update(`${seed} ${i}`).digest('base64')
   return text.slice(0, bytes)
 }
 
-/** 60 files, 1.5 MB: pages, scripts, styles and pictures. No two seeds share a file, so nothing is stored already. */
+/** 60 files, 1.5 MB: pages, scripts, styles and pictures. Seeds share no files, so nothing is already stored. */
 export function staticSite(seed: string): Files {
   const files: Files = {
     'index.html': page(seed, 'index'),
@@ -41,7 +41,7 @@ function page(seed: string, name: string): string {
   return `<!doctype html><title>${name}</title><p>${prose(`${seed} ${name}`, 8_000)}</p>\n`
 }
 
-// The newest major version whose packages every mirror has; its lockfile pins the rest.
+// The newest major version whose packages every mirror has; the lockfile pins the rest.
 export const vitePackage = `${JSON.stringify(
   {
     name: 'site',
@@ -67,7 +67,7 @@ export function viteSite(seed: string, lockfile: string): Files {
   }
 }
 
-/** In place of the Vite project where nothing may be fetched. */
+/** Replaces the Vite project if nothing can be fetched. */
 export function copiedSite(seed: string): Files {
   const scripts = { build: 'mkdir -p dist && cp index.html dist' }
   return {

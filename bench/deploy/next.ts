@@ -1,4 +1,4 @@
-// A Next.js starter, made by its own generator from the package registry.
+// A Next.js starter, created by its own generator from the package registry.
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const generator = 'create-next-app@16'
 
-/** Its text files by path. Fonts are left out: a build would fetch them from a host that is no registry. */
+/** Its text files by path, without fonts, which a build would fetch from a host that is no registry. */
 export async function nextStarter(directory: string): Promise<Record<string, string>> {
   await mkdir(directory, { recursive: true })
   const flags = ['--js', '--app', '--no-eslint', '--no-tailwind', '--no-src-dir', '--no-git', '--skip-install', '--yes']
@@ -34,7 +34,7 @@ export const page = (text: string) => `export default function Page() {
 }
 `
 
-/** In place of the starter where nothing may be fetched. */
+/** Replaces the starter if nothing can be fetched. */
 export const smallServer: Record<string, string> = {
   'package.json': JSON.stringify({
     name: 'site',

@@ -1,4 +1,4 @@
-// What the group deploy measures.
+// The measurements of the group deploy.
 import type { Bench, Figure } from '../group.ts'
 
 export const figures = {

@@ -1,4 +1,4 @@
-// `npm run bench -- deploy`: a folder by the command line against rsync, and a Next.js starter against the same commands by hand.
+// `npm run bench -- deploy`: a folder with the CLI and with rsync, and a Next.js starter and the same commands by hand.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buildParts } from '../../build/parts.ts'
@@ -35,7 +35,7 @@ async function run(bench: DeployBench): Promise<void> {
     const name = `next-${round}`
     await createRepository(repositories, `bench/${name}`, files)
     const repo = `bench/${name}`
-    // The server of a starter is started by `npm start`.
+    // A starter's server is started with `npm start`.
     await platform.createProject(name, { framework: 'node', repo })
     const byHand = async () => {
       await quietDisk(quietMs)
@@ -53,7 +53,7 @@ async function run(bench: DeployBench): Promise<void> {
 }
 
 async function uploads(bench: DeployBench, platform: Platform): Promise<void> {
-  // The server hands out what is built.
+  // The CLI as the server serves it.
   await buildParts(['cli'])
   await measureUploads(bench, platform)
   console.log()

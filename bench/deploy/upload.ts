@@ -1,4 +1,4 @@
-// A folder of 60 files and 1.5 MB by `berth deploy`, whole and with one file changed, against rsync of the same folder.
+// A folder of 60 files and 1.5 MB with `berth deploy`, all of it and with one changed file, compared with rsync.
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ import type { DeployBench } from './rows.ts'
 
 const run = promisify(execFile)
 const wanted = 1.3
-// What travels beside the changed bytes: the list of all files, a log and the headers of some requests.
+// Sent in addition to the changed bytes: the list of all files, a log and some request headers.
 const maxBesideBytes = 32_000
 const fileCount = 60
 const fileBytes = 25_000
@@ -26,7 +26,7 @@ type Figures = Map<Kind, number[]>
 
 const pathOf = (index: number) => join('assets', String(index % 6), `part-${index}.js`)
 
-/** Words, as pages have them: they can be compressed, but are the same nowhere. */
+/** Compressible words like those of pages, but unique. */
 const content = () =>
   `${randomBytes(fileBytes * 0.36)
     .toString('hex')
@@ -92,11 +92,11 @@ export async function measureUploads(bench: DeployBench, platform: Platform): Pr
           ['node', () => run(process.execPath, ['-e', '0'])],
           ['start', () => run(process.execPath, [file, '--version'])],
         ]
-        // Each begins as often as every other.
+        // Rotates who starts.
         const from = (round * changesPerRound + change) % peers.length
         for (const [kind, work] of [...peers.slice(from), ...peers.slice(0, from)]) note(kind, await timed(work))
         await expectServed(platform, project, path, await readFile(join(site!, path)))
-        // Another folder: rsync would have two changes to look for.
+        // A separate folder; otherwise rsync would find two changes.
         await writeFile(join(other!, path), content())
         let sent = { id: '', state: '' }
         note(
@@ -152,7 +152,7 @@ function report(bench: DeployBench, figures: Figures, traffic: { up: number; dow
   console.log(verdict(up <= fileBytes + maxBesideBytes, 'only the changed file travels', said))
 }
 
-/** The edge serves what was deployed, as soon as it has heard of it. */
+/** Waits until the edge serves the deployment. */
 async function expectServed(platform: Platform, project: string, path: string, expected: Buffer): Promise<void> {
   const target = { host: '127.0.0.1', port: platform.edgePort, path: `/${path}` }
   const served = () =>
@@ -168,7 +168,7 @@ async function expectServed(platform: Platform, project: string, path: string, e
   }
 }
 
-/** A port that leads to the server, and counts. */
+/** Forwards a port to the server and counts the bytes. */
 async function startCounter(to: string) {
   let [up, down] = [0, 0]
   const { port } = new URL(to)

@@ -1,4 +1,4 @@
-// Asks a nameserver over UDP from here: to see that it is up, that it answers rightly, and when an answer changes.
+// Queries a nameserver over UDP: checks that it is up and answers correctly, and detects when an answer changes.
 import { createSocket } from 'node:dgram'
 import { classIn, rcodes, typeNumbers } from '../../src/dns/packet/numbers.ts'
 import { wireName } from '../../src/dns/packet/wire-names.ts'
@@ -7,14 +7,14 @@ import type { Question } from './mix.ts'
 export type Answer = { rcode: number; answers: number; authoritative: boolean }
 
 export type Asker = {
-  /** Null if nothing came in time. */
+  /** Null after a timeout. */
   ask(name: string, type: Question['type'], timeoutMs?: number): Promise<Answer | null>
   leave(): void
 }
 
 const atOnce = 64
 
-/** An OPT record that asks for signatures. */
+/** An OPT record with DO, which requests signatures. */
 const signed = Buffer.from([0, 0, 41, 0x04, 0xd0, 0, 0, 0x80, 0, 0, 0])
 
 export function packet(id: number, name: string, type: Question['type'], dnssecOk = false): Buffer {
@@ -28,7 +28,7 @@ export function packet(id: number, name: string, type: Question['type'], dnssecO
   return Buffer.concat([head, Buffer.from(wireName(name), 'latin1'), tail, ...(dnssecOk ? [signed] : [])])
 }
 
-/** With `dnssecOk` it asks for signatures. */
+/** `dnssecOk` requests signatures. */
 export async function createAsker(port: number, address = '127.0.0.1', dnssecOk = false): Promise<Asker> {
   const socket = createSocket('udp4')
   const waiting = new Map<number, (answer: Answer | null) => void>()
@@ -38,7 +38,7 @@ export async function createAsker(port: number, address = '127.0.0.1', dnssecOk 
     const answer = { rcode: flags & 15, answers: message.readUInt16BE(6), authoritative: (flags & 0x400) !== 0 }
     waiting.get(message.readUInt16BE(0))?.(answer)
   })
-  // Nobody listens yet: the question runs into its time.
+  // Nothing listens yet: the query times out.
   socket.on('error', () => {})
   await new Promise<void>((resolve) => socket.connect(port, address, () => resolve()))
   let last = 0
@@ -62,8 +62,8 @@ export async function createAsker(port: number, address = '127.0.0.1', dnssecOk 
 }
 
 /**
- * Asks everything once and throws at the first answer that is not the right one: a zone that is not loaded is refused
- * fast, and the figure would look better for it. Fills the caches on the way.
+ * Sends every query once and throws at the first wrong answer, because refusing queries for an unloaded zone is fast and
+ * would improve the result. Also fills the caches.
  */
 export async function expectAnswers(server: string, port: number, mix: Question[], dnssecOk = false): Promise<void> {
   const asker = await createAsker(port, '127.0.0.1', dnssecOk)
@@ -86,7 +86,7 @@ export async function expectAnswers(server: string, port: number, mix: Question[
   }
 }
 
-/** Whether the server has the zone within the time; asks until then. */
+/** Polls until the server has the zone; false after the timeout. */
 export async function answersWithin(port: number, zone: string, timeoutMs: number, running: () => boolean) {
   const asker = await createAsker(port)
   const untilMs = performance.now() + timeoutMs

@@ -1,4 +1,4 @@
-// From the commit of a new record to its first answer, on every listener, while records are written at a steady rate.
+// The time from committing a new record to its first answer on every listener, while records are written at a steady rate.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { rcodes } from '../../src/dns/packet/numbers.ts'
 import { closeDatabase, openDatabase } from '../../src/platform/database/database.ts'
@@ -12,12 +12,12 @@ import { accountId } from './zones.ts'
 export type Changes = {
   writesPerSecond: number
   ms: number[]
-  /** How long answers of a zone that did not change took meanwhile. */
+  /** The answer times of an unchanged zone meanwhile. */
   othersMs: number[]
 }
 
-/** Where the changes are: `zone` is called for each, and `other` has an address and stays as it is. If they are signed, the
- * answer is there with its signature. */
+/** Where the changes happen: `zone` is called for each; `other` has an address and doesn't change. Changes in signed zones
+ * count as answered with their signature. */
 export type Place = { url: string; server: Server; zone(): string; other: string; signed: boolean }
 
 const actor: Actor = { accountId, tokenId: 'tok_1', scopes: ['*'], projectIds: null }
@@ -26,14 +26,14 @@ const giveUpMs = 30_000
 const pauseMs = 1
 
 /**
- * Records are made as a POST makes them, so a write is over when its 201 would be sent. Each name was asked for just
- * before, so that the answer must replace one that is known not to exist.
+ * Creates records like POST, so a write ends when its 201 would be sent. Each name is queried just before, so that the
+ * answer must replace a cached denial.
  */
 export async function measureChanges(bench: Pick<Bench, 'size'>, place: Place, seconds: number): Promise<Changes> {
   const warmUpWrites = bench.size(50, 5)
   const { url, server, zone: zoneOf, other, signed } = place
   console.error(`${perSecond} writes a second for ${seconds} s …`)
-  // A slow machine makes a slow figure, not a failed run.
+  // A slow machine gives a slow result instead of a failed run.
   const db = openDatabase(url, 10, { limits: { lockMs: 60_000, statementMs: 60_000, waitMs: 60_000 } })
   const askers = await Promise.all(server.ports.map((port) => createAsker(port, '127.0.0.1', signed)))
   const run = Math.floor(performance.now()).toString(36)
@@ -52,7 +52,7 @@ export async function measureChanges(bench: Pick<Bench, 'size'>, place: Place, s
     const others = askWhile(server.ports[0]!, other, () => performance.now() - startedMs < seconds * 1000)
     const writes: Promise<number>[] = []
     for (let number = 0; number < perSecond * seconds; number++) {
-      // By the clock and not by the write before: a slow one must not thin out the load.
+      // Scheduled by the clock instead of by the previous write, so that a slow one doesn't reduce the load.
       const early = startedMs + (number * 1000) / perSecond - performance.now()
       if (early > 0) await sleep(early)
       const one = write(warmUpWrites + number)
@@ -67,7 +67,7 @@ export async function measureChanges(bench: Pick<Bench, 'size'>, place: Place, s
   }
 }
 
-/** How long each answer took, one question after the other. */
+/** The answer times of consecutive queries. */
 export async function askWhile(port: number, name: string, goOn: () => boolean): Promise<number[]> {
   const asker = await createAsker(port)
   const ms: number[] = []

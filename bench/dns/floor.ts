@@ -1,4 +1,4 @@
-// The least that Node's own UDP sockets cost: packets sent back as they came, on as many threads as processors.
+// The minimum cost of Node's UDP sockets: echoes packets on as many threads as processors.
 import { createSocket } from 'node:dgram'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 
@@ -16,7 +16,7 @@ const socket = createSocket({
   lookup: (address, _options, done) => done(null, address, 4),
 })
 socket.on('message', (message, peer) => {
-  // A response, and an authoritative one.
+  // Marks the packet as an authoritative response.
   message[2] = message[2]! | 0x84
   socket.send(message, peer.port, peer.address)
 })

@@ -1,4 +1,4 @@
-// Slices of load by dnsperf, in turns over several servers.
+// Slices of dnsperf load, in turns over several servers.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { median, medianRatio } from '../figures.ts'
@@ -7,20 +7,20 @@ import type { Server } from './servers.ts'
 
 const execute = promisify(execFile)
 
-/** Answers a second, and the server's own processor time for one of them. */
+/** Answers per second, and the server's CPU time per answer. */
 export type Slice = { perSecond: number; cpuUs: number }
-/** With `dnssecOk`, signatures are asked for. */
+/** `dnssecOk` requests signatures. */
 export type Target = { server: Server; mixFile: string; dnssecOk?: boolean }
 
-// Enough sockets that servers with one per processor get their share on each; enough in flight that nobody waits, but not
-// so many that a server's receive buffer loses some on a busy machine: it holds 256 small packets by default, of which
-// Linux still counts up to a quarter that were read already. dnsperf waits ten seconds for every loss.
+// Enough sockets that servers with one per processor get a share on each, and enough queries in flight to avoid waiting, but
+// not so many that a server's receive buffer drops some on a busy machine: it holds 256 small packets by default, up to a
+// quarter of which may already be read. dnsperf waits ten seconds for every lost one.
 const clients = 16
 const threads = 2
 const inFlight = 128
 const maxLost = 0.001
 
-/** Throws if answers were lost, or were errors: then the figure is not of answers. At most `perSecond` are asked. */
+/** Throws if answers were lost or were errors. Sends at most `perSecond` queries. */
 export async function load(program: string, target: Target, limit: ['-l' | '-n', number], perSecond?: number) {
   const { server, mixFile, dnssecOk = false } = target
   const args = ['-s', '127.0.0.1', '-p', String(server.ports[0]), '-d', mixFile, '-e', '-c', String(clients)]
@@ -41,7 +41,7 @@ export async function load(program: string, target: Target, limit: ['-l' | '-n',
   return { perSecond: answersPerSecond, cpuUs: (usedMs * 1000) / completed } satisfies Slice
 }
 
-/** For each target its slices, round by round. */
+/** The slices of each target, round by round. */
 export async function loadInTurns(
   bench: Pick<Bench, 'size' | 'rounds' | 'seconds'>,
   program: string,
@@ -53,7 +53,7 @@ export async function loadInTurns(
   for (const target of targets) await load(program, target, ['-l', bench.size(1, 0.1)])
   for (let round = 0; round < rounds; round++) {
     console.error(`${what}, round ${round + 1} of ${rounds} …`)
-    // There and back again, so that a machine that gets slower or faster favours nobody.
+    // Alternates the order, so that a machine that gets slower or faster favours no side.
     for (const index of round % 2 === 0 ? targets.keys() : [...targets.keys()].reverse()) {
       slices[index]!.push(await load(program, targets[index]!, ['-l', seconds]))
     }
@@ -63,7 +63,7 @@ export async function loadInTurns(
 
 export const middle = (slices: Slice[], figure: keyof Slice) => median(slices.map((slice) => slice[figure]))
 
-/** The median of ratios of slices that ran side by side. */
+/** The median of the ratios of slices in the same round. */
 export function ratio(above: Slice[], below: Slice[]): number {
   const [one, other] = [above, below].map((slices) => slices.map(({ perSecond }) => perSecond))
   return medianRatio(one!, other!)

@@ -1,4 +1,4 @@
-// The questions: what resolvers ask of such zones, with what a right answer to each looks like.
+// The queries that resolvers send for such zones, with the expected answers.
 import { writeFile } from 'node:fs/promises'
 import { rcodes, type typeNumbers } from '../../src/dns/packet/numbers.ts'
 import { zoneName } from './zones.ts'
@@ -7,14 +7,14 @@ export type Question = {
   name: string
   type: keyof typeof typeNumbers
   rcode: number
-  /** Records in the answer section; with their signatures, one more for each set. */
+  /** The records in the answer section; with signatures, one more per set. */
   answers: number
   sets: number
 }
 
 type Kind = { share: number; label: string; type: Question['type']; rcode?: number; answers: number; sets?: number }
 
-// Shares of 100. {k} is one of `variants` names that no record spells out.
+// Percentages. {k} is one of `variants` names without a record of their own.
 const kinds: Kind[] = [
   { share: 22, label: '', type: 'A', answers: 1 },
   { share: 12, label: '', type: 'AAAA', answers: 1 },
@@ -33,7 +33,7 @@ const kinds: Kind[] = [
 ]
 const variants = 20
 
-/** Numbers below 1, the same ones in every run. */
+/** Reproducible random numbers below 1. */
 export function randomNumbers(seed: number): () => number {
   let state = seed
   return () => {
@@ -60,7 +60,7 @@ export const floods = {
   'names of a wildcard': { label: 'apps.', rcode: rcodes.NOERROR, answers: 1 },
 } as const
 
-/** As many different names as questions, none of which a record spells out. */
+/** A different name for each query, none with a record of its own. */
 export function makeFlood(kind: keyof typeof floods, count: number, zones: number): Question[] {
   const random = randomNumbers(5)
   const { label, rcode, answers } = floods[kind]
@@ -71,7 +71,7 @@ export function makeFlood(kind: keyof typeof floods, count: number, zones: numbe
   })
 }
 
-/** In the format of dnsperf. */
+/** In dnsperf's format. */
 export async function writeMix(file: string, mix: Question[]): Promise<void> {
   await writeFile(file, mix.map(({ name, type }) => `${name} ${type}\n`).join(''))
 }

@@ -1,4 +1,4 @@
-// The tables of a run and one verdict per wanted bound; ratios are medians of ratios taken side by side.
+// The tables and verdicts of a run; ratios are medians of ratios measured in the same round.
 import { quantile, table, verdict } from '../figures.ts'
 import type { Bench } from '../group.ts'
 import type { Changes } from './changes.ts'
@@ -22,7 +22,7 @@ export type Scale = {
   loadedBytes: number
   few: Slice[]
   many: Slice[]
-  /** Questions that were not asked before. */
+  /** Queries for new names. */
   fresh: Slice | null
 }
 
@@ -36,7 +36,7 @@ function slicesRow(name: string, slices: Slice[], last: string[]): string[] {
 
 type Measured = { name: string; slices: Slice[]; residentBytes: number }
 
-/** Ours is the first. */
+/** Ours comes first. */
 export function reportAnswers(bench: Recorder, what: Compared, measured: Measured[]): void {
   const bounds: Bounds = what === 'answers' ? wanted : what === 'signed' ? wantedOfSigned : wantedOfFloods
   const ours = measured[0]!.slices
@@ -65,9 +65,9 @@ const p99 = (ms: number[]) => quantile(ms, 0.99)
 export type Flood = {
   what: Compared
   measured: Measured[]
-  /** Memory of ours before and after. */
+  /** Our memory before and after. */
   bytes: [before: number, after: number]
-  /** Times of answers to ordinary questions beside as many questions a second, ordinary ones or those of the flood. */
+  /** Answer times of ordinary queries during as many other queries per second, ordinary ones or a flood. */
   othersMs: { ordinary: number[]; flood: number[] }
 }
 

@@ -1,4 +1,4 @@
-// What the group dns measures.
+// The measurements of the group dns.
 import type { Figure } from '../group.ts'
 
 export type Peer = 'PowerDNS' | 'Knot'

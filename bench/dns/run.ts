@@ -1,5 +1,5 @@
-// `npm run bench -- dns`: answers against Knot and PowerDNS in turns, also to names that are never repeated, from change to
-// answer, also in a large zone, all of that with signed zones, and 100,000 zones.
+// `npm run bench -- dns`: answers compared with Knot and PowerDNS in turns, also for unique names; the time from change to
+// answer, also in a large zone; the same with signed zones; and 100,000 zones.
 import { join } from 'node:path'
 import { compiledProgram } from '../edge/processes.ts'
 import type { Bench } from '../group.ts'
@@ -33,10 +33,10 @@ type DnsBench = Bench<keyof typeof figures> & {
   questions: number
   ours: Server
   url: string
-  /** Whether the zones are signed, and asked for with DO. */
+  /** Whether the zones are signed and queried with DO. */
   signed: boolean
   mixFile: string
-  /** Ours on another database; ended with the benchmark. */
+  /** Starts our server on another database; stopped with the benchmark. */
   startAnother(name: string, size: number, large?: number): Promise<{ server: Server; url: string; seedMs: number }>
 }
 
@@ -79,7 +79,7 @@ async function run(bench: Bench<FigureName>): Promise<void> {
 
 type Kind = 'answers' | 'floods' | 'changes' | 'large'
 
-/** What is wanted of zones of one sort. */
+/** The limits for signed or unsigned zones. */
 async function runParts(bench: DnsBench, names: Record<Kind, Part>, wanted: Part[]): Promise<void> {
   const { signed, sizes } = bench
   const kinds = (Object.keys(names) as Kind[]).filter((kind) => wanted.includes(names[kind]))
@@ -91,7 +91,7 @@ async function runParts(bench: DnsBench, names: Record<Kind, Part>, wanted: Part
   if (kinds.includes('large')) await compareLarge(bench)
 }
 
-/** Changes in any of so many zones. */
+/** Changes in any of this many zones. */
 function anyOf(zones: number, { url, ours: server, signed }: Pick<DnsBench, 'url' | 'ours' | 'signed'>) {
   const random = randomNumbers(3)
   return { url, server, signed, zone: () => zoneName(2 + Math.floor(random() * (zones - 1))), other: zoneName(1) }
@@ -127,7 +127,7 @@ async function compareAnswers(bench: DnsBench, kinds: Kind[]): Promise<void> {
   }
 }
 
-/** Names that are asked for once: the caches of answers do not help. */
+/** Unique names, for which answer caches don't help. */
 async function compareFloods(bench: DnsBench & { dnsperf: string }, servers: Server[]): Promise<void> {
   const { directory, dnsperf, ours, signed, sizes } = bench
   for (const kind of Object.keys(floods) as (keyof typeof floods)[]) {
@@ -135,7 +135,7 @@ async function compareFloods(bench: DnsBench & { dnsperf: string }, servers: Ser
     const flood = makeFlood(kind, bench.size(600_000, 20_000), sizes.few)
     const mixFile = join(directory, `flood-${kind.replaceAll(' ', '-')}`)
     await writeMix(mixFile, flood)
-    // A few: all of them would fill the caches of the peers before the first round.
+    // Only a few: all of them would fill the peers' caches before the first round.
     for (const { name, ports } of servers)
       await expectAnswers(name, ports[0]!, flood.slice(0, bench.size(2_000, 200)), signed)
     const before = await ours.residentBytes()
@@ -160,7 +160,7 @@ async function compareFloods(bench: DnsBench & { dnsperf: string }, servers: Ser
   }
 }
 
-/** Changes in a large zone and in a small one, in turns. */
+/** Changes in a large and a small zone, in turns. */
 async function compareLarge(bench: DnsBench): Promise<void> {
   const { signed } = bench
   const largeRecords = bench.size(100_000, 200)
@@ -170,12 +170,12 @@ async function compareLarge(bench: DnsBench): Promise<void> {
     small: { writesPerSecond: 0, ms: [], othersMs: [] },
   }
   for (let round = 0; round < bench.rounds(4); round++) {
-    // A new one each time, so that it stays small.
+    // A new zone each time, so that it stays small.
     const zones = { large: largeZone, small: zoneName(2 + round) }
     for (const name of ['large', 'small'] as const) {
       const place = { url, server, signed, zone: () => zones[name], other: zoneName(1) }
       const { ms, othersMs } = await measureChanges(bench, place, bench.seconds(3))
-      // Not by spreading: there are thousands.
+      // No spread arguments: there are thousands.
       sums[name].ms = sums[name].ms.concat(ms)
       sums[name].othersMs = sums[name].othersMs.concat(othersMs)
     }
@@ -203,7 +203,7 @@ async function measureScale(bench: DnsBench): Promise<Scale> {
     scale.few = few!
     scale.many = more!
     const freshFile = join(directory, 'mix-fresh')
-    // Spread over many zones, few of them are asked for a second time.
+    // Spread over many zones, few are queried twice.
     await writeMix(freshFile, makeMix(bench.size(200_000, 1_000), sizes.many, 4))
     scale.fresh = await load(dnsperf, { server: many, mixFile: freshFile }, ['-n', 1])
   }

@@ -1,4 +1,4 @@
-// The nameservers as processes: ours compiled and by its command line, Knot and PowerDNS from temporary directories.
+// The nameservers as processes: ours compiled, started by its CLI; Knot and PowerDNS in temporary directories.
 import { execFile, spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
@@ -15,23 +15,23 @@ const execute = promisify(execFile)
 
 export type Server = {
   name: string
-  /** Those that it answers on; the first is measured. */
+  /** The ports it listens on; the first is measured. */
   ports: number[]
-  /** From the start of the process to its first answer. */
+  /** From process start to the first answer. */
   startMs: number
   residentBytes(): Promise<number>
-  /** Of all its processes since their start; NaN where the system does not tell. */
+  /** CPU time of all its processes since their start; NaN if the system doesn't report it. */
   cpuMs(): Promise<number>
   stop(): Promise<void>
 }
 
 type Command = { name: string; program: string; args: string[]; cwd: string; env?: NodeJS.ProcessEnv; ports: number[] }
 
-/** What names of databases with signed zones begin with. */
+/** The prefix of databases with signed zones. */
 export const signedName = 'signed'
 export const floorName = 'Node’s echo'
 const processors = availableParallelism()
-// A large zone may have to be signed before.
+// A large zone may have to be signed first.
 const startTimeoutMs = 300_000
 // The unit of /proc/<pid>/stat is a hundredth of a second on every Linux.
 const tickMs = 10
@@ -55,14 +55,14 @@ export async function startOurs(program: string, directory: string, name: string
   return start({ name: 'Berth', program: process.execPath, args, cwd, env, ports })
 }
 
-/** No nameserver: it shows what the sockets of Node alone cost. */
+/** No nameserver, but the cost of Node's sockets alone. */
 export async function startFloor(directory: string): Promise<Server> {
   const port = await freePort()
   const args = [join(import.meta.dirname, 'floor.ts'), String(port), String(processors)]
   return start({ name: floorName, program: process.execPath, args, cwd: directory, ports: [port] })
 }
 
-/** Null where it is not installed. */
+/** Null if it isn't installed. */
 export async function startKnot(directory: string, zones: string, size: number): Promise<Server | null> {
   const program = findProgram('knotd')
   if (program === null) return null
@@ -91,7 +91,7 @@ ${numbers(size)
   return start({ name: 'Knot', program, args: ['-c', join(cwd, 'knot.conf')], cwd, ports: [port] })
 }
 
-/** Null where it, its SQLite backend or the tools to fill one are not installed. */
+/** Null if it, its SQLite backend or a tool to fill one isn't installed. */
 export async function startPowerDns(directory: string, zones: string, size: number): Promise<Server | null> {
   const [program, convert, sqlite] = ['pdns_server', 'zone2sql', 'sqlite3'].map(findProgram)
   const schema = await readFile('/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql', 'utf8').catch(() => null)
@@ -108,7 +108,7 @@ export async function startPowerDns(directory: string, zones: string, size: numb
   return startPdns(program, cwd, port, backend)
 }
 
-/** Serves zones that are signed already from their files. Null where it, its backend or its tools are not installed. */
+/** Serves presigned zones from files. Null if it, its backend or a tool isn't installed. */
 export async function startPowerDnsSigned(directory: string, zones: string, size: number): Promise<Server | null> {
   const program = findProgram('pdns_server')
   if (!program) return null
@@ -169,7 +169,7 @@ async function start({ name, program, args, cwd, env, ports }: Command): Promise
     if (running) child.kill('SIGTERM')
     await gone
   }
-  /** It and its children, one line each. */
+  /** The process and its children, one line each. */
   const ofProcesses = async (column: string) => {
     const pid = String(child.pid)
     const { stdout } = await execute('ps', ['-o', `${column}=`, '-p', pid, '--ppid', pid])
@@ -193,7 +193,7 @@ async function start({ name, program, args, cwd, env, ports }: Command): Promise
   }
 }
 
-/** User and system time of one process with all its threads. */
+/** User and system time of a process with all its threads. */
 async function cpuMsOf(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

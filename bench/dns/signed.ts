@@ -1,4 +1,4 @@
-// Signed zones: keys for those of the benchmark, and the same zones as files for the peers, which do not sign them again.
+// Signed zones: keys for the benchmark's zones, and the signed zones as files for the peers.
 import { execFile } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -15,13 +15,13 @@ const execute = promisify(execFile)
 const secretsKey = Buffer.alloc(32, 7)
 const transferKey = { name: 'transfer.test', secret: Buffer.alloc(32, 5).toString('base64') }
 
-/** What a nameserver needs to open the keys, and to hand out its zones. */
+/** What a nameserver needs to open the keys and to transfer its zones. */
 export const signingEnvironment = {
   SECRETS_KEY: secretsKey.toString('base64'),
   NAMESERVER_TSIG: `${transferKey.name}:${transferKey.secret}`,
 }
 
-/** A key for every zone of a database that nobody serves yet. */
+/** Creates a key for every zone of a database that isn't served yet. */
 export async function addKeys(url: string): Promise<void> {
   const vault = createVault(secretsKey)
   const client = new pg.Client({ connectionString: url })
@@ -50,7 +50,7 @@ export async function addKeys(url: string): Promise<void> {
 
 const zoneOf = /(?:^|\.)(zone-\d+\.test)\.\s/
 
-/** The zones as ours transfers them; null without a program that asks for that. Returns the directory. */
+/** Transfers the zones from our server into files; returns the directory, or null without a program for it. */
 export async function transferZoneFiles(
   directory: string,
   ours: { ports: number[] },
@@ -82,7 +82,7 @@ export async function transferZoneFiles(
   return zones
 }
 
-/** The store in which PowerDNS is told that zones of files are signed already; false where it cannot be made. */
+/** The database that tells PowerDNS which zones are presigned; false if it can't be created. */
 export async function writePresigned(file: string, size: number): Promise<boolean> {
   const [util, sqlite] = ['pdnsutil', 'sqlite3'].map(findProgram)
   if (!util || !sqlite) return false

@@ -1,4 +1,4 @@
-// The zones of the benchmark: one pattern of ten records, filled in by set in the database and by our writer in files.
+// The zones of the benchmark, with ten records each: in the database by set-based SQL, and in files by our zone writer.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { migrate } from '../../prisma/migrate.ts'
@@ -13,8 +13,8 @@ export const accountId = 'acc_1'
 export const zoneName = (number: number) => `zone-${number}.test`
 export const largeZone = 'large.test'
 
-// {n} is the number of the zone, {ip} the same as three octets. The apex and www have addresses of their own, so the
-// platform adds none and all servers have the same records.
+// {n} is the number of the zone, {ip} the same as three octets. The apex and www have addresses, so the platform adds none
+// and all servers have the same records.
 const pattern: { name: string; type: RecordType; value: string }[] = [
   { name: '@', type: 'A', value: '10.{ip}' },
   { name: '@', type: 'AAAA', value: '2001:db8::1' },
@@ -36,7 +36,7 @@ export async function seed(postgres: EmbeddedPostgres, name: string, size: numbe
   await migrate(url)
   await withClient(url, async (client) => {
     await client.query(`INSERT INTO account (id, name, created_at) VALUES ('${accountId}', 'bench', now())`)
-    // Foreign keys hold by construction, and nobody listens yet.
+    // Foreign keys hold by construction, and nothing listens yet.
     await client.query('SET session_replication_role = replica')
     await client.query(
       `INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback,
@@ -64,7 +64,7 @@ export async function seed(postgres: EmbeddedPostgres, name: string, size: numbe
   return url
 }
 
-/** One more zone, of as many records; without the triggers that count them, so their sums are written here. */
+/** Another zone with this many records. It bypasses the counting triggers, so the counters are written here. */
 export async function seedLarge(url: string, size: number): Promise<void> {
   await withClient(url, async (client) => {
     await client.query('SET session_replication_role = replica')
@@ -78,13 +78,13 @@ export async function seedLarge(url: string, size: number): Promise<void> {
        SELECT 'rec_large_' || i, 'dom_large', 'A', 'host-' || i, concat_ws('.', 10, i >> 16, i >> 8 & 255, i & 255),
          ${ttl}, now(), now() FROM generate_series(1, ${size}) i`,
     )
-    // As an import leaves it: what changes from now on is noted.
+    // The state after an import: later changes are logged.
     await client.query(`UPDATE domain SET changes_since = serial WHERE id = 'dom_large'`)
     await client.query('VACUUM (ANALYZE)')
   })
 }
 
-/** The same zones as files, as an export of the API would write them; returns the directory. */
+/** The same zones as files, as an export would write them; returns the directory. */
 export async function writeZoneFiles(directory: string, size: number): Promise<string> {
   const zones = join(directory, 'zones')
   await mkdir(zones)

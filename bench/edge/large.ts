@@ -1,4 +1,4 @@
-// A 100 MB file from the edge, from Caddy and from nginx in turns, in bytes a second.
+// A 100 MB file from the edge, Caddy and nginx in turns, in bytes per second.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -29,7 +29,7 @@ async function addLargeFile(dataDir: string, content: Buffer): Promise<void> {
   await writeFile(path, JSON.stringify(manifest))
 }
 
-/** Megabytes a second of one download after the other, as curl sees them. */
+/** Megabytes per second of consecutive downloads, as curl measures them. */
 async function download(curl: string, port: number, seconds: number): Promise<number> {
   const endMs = performance.now() + 1000 * seconds
   const rates: number[] = []

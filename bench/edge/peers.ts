@@ -1,4 +1,4 @@
-// Caddy and nginx with the least configuration that does the work, started from temporary directories and ended by id.
+// Caddy and nginx with minimal configurations, in temporary directories.
 import { spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -11,12 +11,12 @@ import { findProgram } from '../programs.ts'
 export type Peer = { name: string; port: number; pid: number; stop(): Promise<void> }
 export type Secure = { host: string; chain: string; key: string }
 
-/** Null where it is not installed. `served` is a directory that everybody may read. */
+/** Null if it isn't installed. `served` must be readable by everyone. */
 export function startCaddy(directory: string, served: string): Promise<Peer | null> {
   return startCaddyWith(directory, [`root * ${served}`, 'file_server'])
 }
 
-/** With a host and a certificate, it answers over HTTPS alone. */
+/** With a host and a certificate, it serves only HTTPS. */
 export async function startCaddyWith(directory: string, directives: string[], secure?: Secure): Promise<Peer | null> {
   const program = findProgram('caddy')
   if (program === null) return null
@@ -37,7 +37,7 @@ ${secure ? `https://${secure.host}` : 'http://'}:${port} {
 }
 `
   await writeFile(join(home, 'Caddyfile'), config)
-  // Whatever it keeps for later it keeps here.
+  // Keeps its data here.
   const env = { PATH: process.env.PATH, HOME: home, XDG_DATA_HOME: home, XDG_CONFIG_HOME: home }
   return start('Caddy', program, ['run', '--config', 'Caddyfile', '--adapter', 'caddyfile'], home, env, port, 'SIGTERM')
 }

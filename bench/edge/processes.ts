@@ -1,4 +1,4 @@
-// The edge as it runs in production: compiled, started by its command line with the edge role alone, ended by its id.
+// The edge as in production: compiled, started by its CLI with only the edge role, stopped by its PID.
 import { execFile, spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -18,8 +18,8 @@ export type EdgeProcess = {
 }
 
 /**
- * The command line of the platform, built if its sources changed. Node could strip the types itself, but the stripper
- * would stay in the memory that is measured.
+ * The platform's CLI, built if its sources changed. Node could strip the types itself, but the stripper would count as
+ * measured memory.
  */
 export async function compiledProgram(): Promise<string> {
   const { server } = await buildParts(['server'])

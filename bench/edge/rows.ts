@@ -1,4 +1,4 @@
-// What the group edge measures.
+// The measurements of the group edge.
 import type { Bench, Figure } from '../group.ts'
 
 export const figures = {

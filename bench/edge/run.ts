@@ -1,4 +1,4 @@
-// `npm run bench -- edge`: a large and a small file from the edge, from Caddy and from nginx in turns; then the edge with many
+// `npm run bench -- edge`: a large and a small file from the edge, Caddy and nginx in turns; then the edge with many
 // deployments. `--only large|throughput|scale`.
 
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
@@ -37,7 +37,7 @@ export const group = {
   },
 }
 
-/** Fills a database and a data directory for each size; the edges themselves are started when they are wanted. */
+/** Fills a database and a data directory for each size; the edges are started later. */
 async function prepare({ directory, startPostgres }: EdgeBench, sizes: Sizes): Promise<Start> {
   const postgres = await startPostgres()
   const urls = new Map<number, string>()
@@ -82,7 +82,7 @@ async function measureThroughput(bench: EdgeBench, startOne: StartEdge, startWor
     }
     for (let round = 0; round < rounds; round++) {
       console.error(`requests/s, round ${round + 1} of ${rounds} …`)
-      // There and back again, so that a machine that gets slower or faster favours nobody.
+      // Alternates the order, so that a machine that gets slower or faster favours no side.
       for (const index of round % 2 === 0 ? servers.keys() : [...servers.keys()].reverse()) {
         measured[index]!.perSecond.push(await slice(servers[index]!, seconds))
       }
@@ -93,7 +93,7 @@ async function measureThroughput(bench: EdgeBench, startOne: StartEdge, startWor
   }
 }
 
-/** All serve the same bytes, or the comparison would mean nothing. */
+/** Checks that all serve the same bytes. */
 async function expectFile({ name, port }: Peer): Promise<void> {
   const text = await new Promise<string>((resolve, reject) => {
     const sent = request({ port, path: filePath, headers: { host: deploymentHost(1) } }, (response) => {

@@ -1,4 +1,4 @@
-// The edge with few and with many deployments: how soon the first byte comes, and how much memory it takes.
+// The edge with few and with many deployments: time to first byte, and memory.
 import { quantile, table, verdict } from '../figures.ts'
 import type { EdgeProcess } from './processes.ts'
 import type { EdgeBench } from './rows.ts'
@@ -17,13 +17,13 @@ type Scale = {
 }
 
 const wanted = { memoryMb: 400, slower: 1.1 }
-// Of the few hosts, this many are not measured when they are new.
+// The number of warm-up hosts that aren't measured when they are new.
 const warmHosts = 2
 const blocks = 20
 
 type Guest = { side: Side; edge: EdgeProcess; visitor: Visitor }
 
-/** An edge on a database of that many deployments, as one process or with worker processes. */
+/** An edge on a database with this many deployments, as one process or with worker processes. */
 export type Start = (size: number, workers?: number) => Promise<EdgeProcess>
 
 export async function measureScale(bench: EdgeBench, start: Start, sizes: Sizes): Promise<Scale> {
@@ -46,7 +46,7 @@ export async function measureScale(bench: EdgeBench, start: Start, sizes: Sizes)
         guests.push({ side, edge, visitor: await arrive(edge.port) })
       }
       for (const guest of guests) measured.startedBytes[guest.side] = await guest.edge.residentBytes()
-      // The code is warm by then; the deployments of the other hosts are still to be read from disk.
+      // The code is warm by now; the deployments of the other hosts must still be read from disk.
       for (const { visitor } of guests) {
         for (let i = 0; i < coldWarmUpVisits; i++)
           await visitor.firstByte(deploymentHost((i % warmHosts) + 1), filePath)
@@ -71,7 +71,7 @@ export async function measureScale(bench: EdgeBench, start: Start, sizes: Sizes)
   return measured
 }
 
-/** The same few hosts of both edges again and again, through both kinds of host name. */
+/** Repeated visits to a few hosts of both edges, through both kinds of host name. */
 async function visitInTurns(guests: Guest[], few: number, warm: Record<Side, number[]>, visits: number): Promise<void> {
   const visit = (visitor: Visitor, i: number) =>
     visitor.firstByte(i % 2 === 0 ? deploymentHost((i % few) + 1) : domainHost((i % few) + 1), filePath)
@@ -83,7 +83,7 @@ async function visitInTurns(guests: Guest[], few: number, warm: Record<Side, num
   }
 }
 
-/** Every deployment and every domain once, so that the edge holds as much as it ever will; then hosts at random. */
+/** Visits every deployment and domain once, so that the edge holds as much as it ever will; then random hosts. */
 async function sweep(visitor: Visitor, size: number, visits: number): Promise<number[]> {
   console.error(`every one of ${size.toLocaleString('en')} deployments and domains …`)
   for (let number = 1; number <= size; number++) {

@@ -1,4 +1,4 @@
-// An installation with many deployments: rows filled by set, and manifests that share their files.
+// An installation with many deployments: rows from set-based SQL, and manifests that share their files.
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -16,7 +16,7 @@ const domain = 'localhost'
 export const deploymentHost = (number: number) => `site-${number}-x.${domain}`
 export const domainHost = (number: number) => `www${number}.test`
 
-/** Exactly 10 KB of JSON, another one for every deployment. */
+/** Exactly 10 KB of JSON, different for every deployment. */
 export function fileContent(number: number): string {
   const start = `{"number":${number},"text":"`
   return `${start}${'0123456789abcdef'.repeat(fileBytes / 16).slice(0, fileBytes - start.length - 2)}"}`
@@ -31,7 +31,7 @@ export async function seed(postgres: EmbeddedPostgres, name: string, dataDir: st
   const project = `'prj_' || (i - 1) % ${projects} + 1`
   await withClient(url, async (client) => {
     await client.query(`INSERT INTO account (id, name, created_at) VALUES ('acc_1', 'bench', now())`)
-    // Foreign keys hold by construction, and nobody listens yet.
+    // Foreign keys hold by construction, and nothing listens yet.
     await client.query('SET session_replication_role = replica')
     await client.query(
       `INSERT INTO project (id, account_id, name, framework, repo, region, label, production_branch, spa_fallback,
@@ -56,7 +56,7 @@ export async function seed(postgres: EmbeddedPostgres, name: string, dataDir: st
   return url
 }
 
-/** Each deployment has one file of its own, so that the cache of bodies fills; its other names share one content. */
+/** Each deployment has a unique file, so that the body cache fills; its other paths share one content. */
 async function writeManifests(dataDir: string, size: number): Promise<void> {
   const artifacts = createArtifacts(join(dataDir, 'artifacts'))
   await mkdir(join(dataDir, 'artifacts/manifests'), { recursive: true })

@@ -1,4 +1,4 @@
-// Visitors: wrk for throughput, and one connection that measures the time to the first byte of each answer.
+// Visitors: wrk for throughput, and one connection that measures the time to first byte.
 import { execFile } from 'node:child_process'
 import { connect } from 'node:net'
 import { promisify } from 'node:util'
@@ -6,7 +6,7 @@ import { maxSliceSeconds } from '../slices.ts'
 
 const run = promisify(execFile)
 
-/** Requests a second of one slice of load. Throws if an answer was anything but 2xx. */
+/** Requests per second of a slice of load. Throws for any response but 2xx. */
 export function load(
   program: string,
   url: string,
@@ -16,9 +16,9 @@ export function load(
   return loadWith(program, url, seconds, ['-c', String(connections), '-H', header])
 }
 
-/** The same with any options of wrk. */
+/** The same with other options of wrk. */
 export async function loadWith(program: string, url: string, seconds: number, options: string[]): Promise<number> {
-  // A slow response is no wrong one; without a timeout, wrk counts every response after two seconds as an error.
+  // A slow response isn't wrong; without a timeout, wrk counts every response after two seconds as an error.
   const args = ['-t', '2', '-d', `${seconds}s`, '--timeout', `${maxSliceSeconds}s`, ...options, url]
   const { stdout } = await run(program, args)
   const perSecond = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])
@@ -30,7 +30,7 @@ export async function loadWith(program: string, url: string, seconds: number, op
 }
 
 export type Visitor = {
-  /** Milliseconds from the request to the first byte of its answer, which is read to its end. */
+  /** Milliseconds from the request to the first byte of its response, which is read completely. */
   firstByte(host: string, path: string): Promise<number>
   leave(): void
 }

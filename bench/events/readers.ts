@@ -1,4 +1,4 @@
-// Readers of the event stream over plain sockets, in a process of its own: opened, counted and closed on demand.
+// Readers of the event stream over plain sockets, a separate process: opened, counted and closed on demand.
 import { connect, type Socket } from 'node:net'
 import { answerParent } from '../children.ts'
 

@@ -1,4 +1,4 @@
-// Fifty receivers of webhooks in one process, each on a port of its own: they answer 204 and note when an event came.
+// Fifty webhook receivers in one process, each on its own port: they respond with 204 and record when events arrive.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { answerParent } from '../children.ts'
@@ -18,7 +18,7 @@ async function listen(): Promise<Server> {
       requests++
       const id = request.headers['webhook-id'] as string
       if (!delays.has(id)) {
-        // createdAt is the time at which the transaction began, so this is a little more than commit to attempt.
+        // createdAt is the start of the transaction, so this is slightly more than the time from commit to attempt.
         const { createdAt } = JSON.parse(Buffer.concat(chunks).toString())
         delays.set(id, atMs - Date.parse(createdAt))
       }

@@ -1,4 +1,4 @@
-// What the group events measures.
+// The measurements of the group events.
 import type { Bench, Figure } from '../group.ts'
 
 export const figures = {

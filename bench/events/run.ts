@@ -1,6 +1,6 @@
-// `npm run bench -- events`: the API writes 1,000 events a second while a worker delivers them to 50 receivers.
-// Each event goes to one webhook: 50 accounts with a webhook each share the load. API, worker, receivers, the load and
-// PostgreSQL are processes of their own on one machine. Slices without webhooks take turns with slices with them.
+// `npm run bench -- events`: the API writes 1,000 events per second while a worker delivers them to 50 receivers.
+// Each event goes to one webhook: 50 accounts with a webhook each share the load. API, worker, receivers, load and
+// PostgreSQL are separate processes on one machine. Slices with and without webhooks alternate.
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -26,7 +26,7 @@ async function run(bench: EventsBench): Promise<void> {
   const [rounds, seconds, rate] = [bench.rounds(3), bench.seconds(10), bench.size(1_000, 100)]
   const started = (name: string, env: Record<string, string>) => {
     const child = startChild(file(name), env, join(directory, `${name}.log`))
-    // Even if another one started at the same time fails.
+    // Even if another one that was started in parallel fails.
     atEnd(() => child.then(({ stop }) => stop()).catch(() => {}))
     return child
   }
@@ -70,7 +70,7 @@ async function run(bench: EventsBench): Promise<void> {
   const slices: Slice[] = []
   for (const webhooks of [false, true]) await slice(webhooks, bench.size(2, 0.2))
   for (let round = 0; round < rounds; round++) {
-    // There and back again, so that a machine that gets slower or faster favours nobody.
+    // Alternates the order, so that a machine that gets slower or faster favours no side.
     for (const webhooks of round % 2 === 0 ? [false, true] : [true, false]) {
       console.error(`${rate} events/s for ${seconds} s ${webhooks ? 'with' : 'without'} webhooks …`)
       slices.push(await slice(webhooks, seconds))
@@ -79,7 +79,7 @@ async function run(bench: EventsBench): Promise<void> {
   report(bench, slices, rate)
   for (const child of [worker, api]) await child.stop()
   await measureSingle(bench, { receivers, start: () => started('server.ts', environment('worker', port)) }, seeded)
-  // A server of its own, which has not grown under load before.
+  // A separate server whose memory hasn't grown under load.
   const freshPort = await freePort()
   const [fresh, readers] = await Promise.all([
     started('server.ts', environment('api', freshPort)),
@@ -104,7 +104,7 @@ async function measure(
   const before = [await api.ask<Usage>('usage'), await worker.ask<Usage>('usage')]
   const written = await writer.ask<Written>({ ...pace, tokens })
   const countEvents = async () => {
-    // Requests that were under way when the time was over write their events too.
+    // Requests in progress at the end write their events too.
     await sleep(settleMs)
     return (await client.query<{ count: number }>('SELECT count(*)::int AS count FROM event')).rows[0]!.count
   }
@@ -114,7 +114,7 @@ async function measure(
   while (webhooks && (await receivers.ask<number>('count')) < events && Date.now() < endMs) await sleep(50)
   const after = [await api.ask<Usage>('usage'), await worker.ask<Usage>('usage')]
   const received = await receivers.ask<Received>('received')
-  // What was answered is written down a moment later.
+  // Delivery results are written a moment later.
   await sleep(settleMs)
   await sweep(client)
   const [apiCpuMs, workerCpuMs] = [0, 1].map((i) => after[i]!.cpuMs - before[i]!.cpuMs)

@@ -1,4 +1,4 @@
-// A database with accounts that have a token, a subject of their own to write about, and one webhook each.
+// A database with accounts that each have a token, a subject to write about, and a webhook.
 import pg from 'pg'
 import { migrate } from '../../prisma/migrate.ts'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
@@ -42,7 +42,7 @@ export async function seed(postgres: EmbeddedPostgres, secretsKey: Buffer, recei
   return { url, client, tokens }
 }
 
-/** Between slices: what one left behind must not be swept in the next. */
+/** Runs between slices, so that the leftovers of one aren't swept during the next. */
 export async function sweep(client: pg.Client): Promise<void> {
   await client.query('TRUNCATE delivery_attempt, delivery, event, ticket, ticket_message')
   await client.query('VACUUM webhook, webhook_lane, token')

@@ -1,4 +1,4 @@
-// One role of Berth in a process of its own: the composition root of production, with its queries counted.
+// One role of Berth as a separate process: production's composition root, with a query counter.
 import pg from 'pg'
 import { loadConfig } from '../../src/config.ts'
 import { type Role, run } from '../../src/roles/run.ts'
@@ -15,7 +15,7 @@ pg.Client.prototype.query = function counted(this: pg.Client, ...args: unknown[]
 
 const running = await run(loadConfig(process.env), [process.env.BENCH_ROLE as Role])
 answerParent((question: 'usage' | 'memory'): ServerUsage => {
-  // What is garbage is not what a stream costs.
+  // Garbage isn't part of the cost of a stream.
   if (question === 'memory') (globalThis as { gc?(): void }).gc?.()
   return { ...usage(), queries }
 }, running.stop)

@@ -1,5 +1,4 @@
-// One webhook whose receiver answers at once: how many deliveries a second it gets, in which order, and how long it waits
-// when its worker is killed.
+// One webhook whose receiver responds at once: deliveries per second, their order, and the delay when its worker is killed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '../../src/platform/ids.ts'
 import type { Child } from '../children.ts'
@@ -8,13 +7,13 @@ import type { Received } from './receivers.ts'
 import type { EventsBench } from './rows.ts'
 import { type Seeded, sweep } from './seed.ts'
 
-// As many requests are under way at once, and may overtake each other on the wire.
+// The number of parallel requests, which may overtake each other on the wire.
 const window = 64
 const giveUpMs = 60_000
 
 type Worker = { start(): Promise<Child>; receivers: Child }
 
-/** Commits the events at once, so that all of them wait, and returns their ids in the order of the log. */
+/** Commits the events together, so that all of them wait; returns their IDs in log order. */
 async function write({ client }: Seeded, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => newId('evt'))
   await client.query(
@@ -26,7 +25,7 @@ async function write({ client }: Seeded, count: number): Promise<string[]> {
   return ids
 }
 
-/** Waits until that many events have arrived, and returns how many seconds it took. */
+/** Waits until this many events have arrived; returns the seconds it took. */
 async function arrive(receivers: Child, count: number): Promise<number> {
   const startMs = performance.now()
   while ((await receivers.ask<number>('count')) < count && performance.now() - startMs < giveUpMs) await sleep(5)
@@ -50,7 +49,7 @@ export async function measureSingle(bench: EventsBench, { start, receivers }: Wo
     apart = Math.max(apart, ...order.map((id, index) => Math.abs(place.get(id)! - index)))
   }
   await receivers.ask<Received>('received')
-  // The other one waits already, as where there is more than one machine.
+  // The other worker is already running, as with several machines.
   const workers = [worker, await start()]
   await write(seeded, events)
   await arrive(receivers, events / 5)

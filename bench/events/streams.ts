@@ -1,4 +1,4 @@
-// What open event streams cost: memory of the API, and its queries while nothing happens and when something does.
+// The cost of open event streams: the API's memory, and its queries when idle and when events happen.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Child } from '../children.ts'
 import { verdict } from '../figures.ts'
@@ -25,7 +25,7 @@ export async function measureStreams(
     await sleep(settleMs)
     return api.ask<ServerUsage>('memory')
   }
-  // What the first requests load is not what a stream costs either.
+  // Code loaded by the first requests isn't part of the cost of a stream either.
   await writer.ask<Written>({ url, tokens: tokens.slice(0, 5), perSecond: 50, seconds: 1 })
   const before = await ask()
   await readers.ask({ open: streams, port, tokens })

@@ -1,4 +1,4 @@
-// The load: tickets made at a given rate over as many connections as there are accounts, each with its own token.
+// The load: creates tickets at a given rate over a connection per account, each with its own token.
 import autocannon from 'autocannon'
 import { answerParent } from '../children.ts'
 import { maxSliceSeconds, stopAfter } from '../slices.ts'

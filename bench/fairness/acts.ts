@@ -1,7 +1,7 @@
-// What a hostile tenant does: each act runs until it is stopped, and counts what was done and what was refused.
+// The attacks of a hostile tenant: each runs until it is stopped, and counts successes and refusals.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** `deployment` is one that is BUILDING for as long as the benchmark takes. */
+/** `deployment` stays BUILDING during the whole benchmark. */
 export type Hostile = {
   apiPort: number
   token: string
@@ -15,7 +15,7 @@ export type Tally = Record<string, number>
 
 export type Act = { name: string; run(hostile: Hostile, signal: AbortSignal, tally: Tally): Promise<void> }
 
-/** A zone file of so many records; another `version` has none in common. */
+/** A zone file with this many records; versions have none in common. */
 function zoneFile(records: number, version: number): string {
   const lines: string[] = []
   for (let n = 0; n < records; n++) lines.push(`h${n} 300 A 10.${version}.${n >> 8}.${n & 255}\n`)
@@ -33,7 +33,7 @@ async function count(tally: Tally, answer: Promise<Response>): Promise<Response>
   return response
 }
 
-/** Does it again and again; whoever is refused waits as long as it is told, or a second. */
+/** Repeats a request; after a refusal, waits for Retry-After or a second. */
 async function again(signal: AbortSignal, once: () => Promise<Response>): Promise<void> {
   while (!signal.aborted) {
     const response = await once()
@@ -51,7 +51,7 @@ const put = (hostile: Hostile, query: string, body: string, signal: AbortSignal)
     signal,
   })
 
-/** Keeps `size` requests open, each for as long as it lasts. */
+/** Keeps `size` requests open, replacing those that end. */
 async function held(size: number, signal: AbortSignal, once: () => Promise<Response>): Promise<void> {
   await Promise.all(Array.from({ length: size }, () => again(signal, once)))
 }

@@ -1,4 +1,4 @@
-// The honest tenant, in a process of its own: asks API, edge and DNS at a steady pace and tells how long each answer took.
+// The honest tenant, a separate process: calls API, edge and DNS at a steady pace and reports the response times.
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answerParent } from '../children.ts'
@@ -15,10 +15,10 @@ export type Honest = {
   perSecond: number
 }
 
-/** Milliseconds of every answer, by what was asked. */
+/** Response times in milliseconds, by kind of request. */
 export type Latencies = Record<string, number[]>
 
-// Of one measurement: a connection that was idle since the last one may be closed at any moment.
+// Only for one measurement: the server may close an idle connection at any time.
 let agent: Agent
 
 type Sent = { port: number; method?: string; path: string; headers: Record<string, string>; body?: string }
@@ -68,7 +68,7 @@ async function measure(honest: Honest): Promise<Latencies> {
     const startMs = performance.now() + lane
     const open: Promise<void>[] = []
     for (let number = 0; number < seconds * perSecond; number++) {
-      // Each question has its time, whether the one before was answered or not.
+      // Each request has a scheduled time, whether or not the previous one has a response.
       const dueMs = startMs + (number * 1000) / perSecond
       const waitMs = dueMs - performance.now()
       if (waitMs > 0) await sleep(waitMs)

@@ -1,4 +1,4 @@
-// The hostile tenant, in a process of its own: begins an act, goes on with it, and stops when told.
+// The hostile tenant, a separate process: starts an attack, continues it, and stops on request.
 import { answerParent } from '../children.ts'
 import { acts, type Hostile, type Tally } from './acts.ts'
 
@@ -18,7 +18,7 @@ async function obey(order: Order): Promise<Tally | string> {
   stopping = new AbortController()
   tally = {}
   running = act.run(order.hostile, stopping.signal, tally).catch((error) => {
-    // What is under way when the act ends is cut off.
+    // Requests in progress at the end of the attack are aborted.
     if (!stopping.signal.aborted) console.error(`${act.name} failed:`, error)
   })
   return 'begun'

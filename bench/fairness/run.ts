@@ -1,5 +1,5 @@
-// `npm run bench -- fairness`: an honest tenant's API, edge and DNS, quiet and while a hostile one does its worst.
-// Quiet slices take turns with hostile ones. Platform, PostgreSQL and both tenants are processes of their own on one machine.
+// `npm run bench -- fairness`: an honest tenant's API, edge and DNS, alone and during the attacks of a hostile one.
+// Quiet and hostile slices alternate. Platform, PostgreSQL and both tenants are separate processes on one machine.
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Child, startChild } from '../children.ts'
@@ -51,7 +51,7 @@ async function measure(
   { honest, hostile }: Tenants,
   world: World,
   ask: Honest,
-  // An act is in progress for a while before it is measured.
+  // An attack runs for a while before it is measured.
   { act, rounds, leadMs }: { act: string; rounds: number; leadMs: number },
 ): Promise<Measured> {
   const measured: Measured = { act, quiet: {}, hostile: {}, tally: {} }

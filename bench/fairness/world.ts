@@ -1,4 +1,4 @@
-// Two tenants on one platform: an honest one with a page, a zone and a project, and one that does its worst.
+// Two tenants on one platform: an honest one with a page, a zone and a project, and a hostile one.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ export async function startWorld(postgres: EmbeddedPostgres, directory: string, 
     NAMESERVER_LISTEN: `127.0.0.1:${dnsPort},127.0.0.1:${otherDnsPort}`,
     METRICS_PORT: '0',
     RATE_LIMIT_PER_MINUTE: '100000000',
-    // As an operator allows it who trusts a tenant with a large zone.
+    // The limits of an operator who trusts a tenant with a large zone.
     QUOTA_RECORDS_PER_ZONE: '100000',
     QUOTA_OPEN_TICKETS: '100000000',
     QUOTA_MESSAGES_PER_MONTH: '100000000',

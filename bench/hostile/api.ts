@@ -1,4 +1,4 @@
-// Bodies of API requests: how they are framed, and what is in them.
+// Hostile bodies of API requests: their framing and their content.
 import * as payloads from './payloads.ts'
 import { type Repeated, written } from './payloads.ts'
 import { pieceSizes, type Send, type Surface, surface, type Target } from './surface.ts'
@@ -56,7 +56,7 @@ export const apiBodies: Surface = {
 
 const documentBytes = 60 << 10
 
-/** As many documents of 60 KB as there are bytes. */
+/** As many 60 KB documents as there are bytes. */
 function documents(payload: Repeated): Send {
   const text = written(payload, documentBytes)
   const once = send(

@@ -1,4 +1,4 @@
-// Messages to the nameserver, and zone files to the API.
+// Hostile messages to the nameserver, and zone files to the API.
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import { createAsker } from '../dns/asker.ts'
@@ -8,7 +8,7 @@ import { exchange, head, outcome, repeat, writeAll } from './wire.ts'
 
 const framed = (message: Buffer) => Buffer.concat([Buffer.from([message.length >> 8, message.length & 255]), message])
 
-/** The same message again and again on one connection. */
+/** Repeats a message on one connection. */
 function overTcp(message: (name: string) => Buffer): Send {
   return async ({ dnsPort, dnsName, bytes }) => {
     const socket = connect(dnsPort, '127.0.0.1')
@@ -21,7 +21,7 @@ function overTcp(message: (name: string) => Buffer): Send {
 
 const packetBytes = 64
 
-/** Over UDP, where every message costs the same packet, as many of any length; over when a question after them is answered. */
+/** Over UDP, where every message costs a packet, however long it is; ends when a following query is answered. */
 function overUdp(message: (name: string) => Buffer): Send {
   return async ({ dnsPort, dnsName, bytes }) => {
     const socket = createSocket('udp4')
@@ -42,7 +42,7 @@ function overUdp(message: (name: string) => Buffer): Send {
   }
 }
 
-/** A dry run, so that every one reads the same zone. */
+/** Dry runs, so that each reads the same zone. */
 const file =
   (line: string | ((number: number) => string)): Send =>
   ({ apiPort, token, zone, bytes }) => {

@@ -1,4 +1,4 @@
-// Frames of HTTP/2 and records of TLS, made by hand: a library would send what a browser sends.
+// HTTP/2 frames and TLS records built by hand, because a library would send what browsers send.
 import { once } from 'node:events'
 import { connect, type TLSSocket } from 'node:tls'
 import { pieceSizes, type Send, type Surface, type Target } from './surface.ts'
@@ -28,7 +28,7 @@ function frame(type: number, flags: number, stream: number, payload: Buffer | st
   return Buffer.concat([start, content])
 }
 
-/** HPACK without its table. */
+/** HPACK without its dynamic table. */
 function fields(host: string, more: [string, string][] = []): Buffer {
   const all = [[':method', 'POST'], [':scheme', 'https'], [':path', '/'], [':authority', host], ...more]
   return Buffer.concat(
@@ -52,7 +52,7 @@ async function secure({ httpsPort, zone }: Target, protocol: string): Promise<TL
 
 type Windows = { connection: number; stream: number }
 
-/** Keeps the windows of both sides, and tells when stream 1 or the whole session is over. */
+/** Tracks the flow control windows, and reports when stream 1 or the session has ended. */
 function follow(socket: TLSSocket, windows: Windows, changed: () => void): (bytes: Buffer) => boolean {
   let rest: Buffer = Buffer.alloc(0)
   return (bytes) => {
@@ -78,7 +78,7 @@ function follow(socket: TLSSocket, windows: Windows, changed: () => void): (byte
   }
 }
 
-/** Sends a POST in stream 1, then the same frame again and again; `carried` counts against the windows. */
+/** Sends a POST in stream 1, then repeats a frame; `carried` counts against the windows. */
 function flood(one: Buffer, carried: number, more: [string, string][] = []): Send {
   return async (target) => {
     const socket = await secure(target, 'h2')
@@ -114,7 +114,7 @@ function flood(one: Buffer, carried: number, more: [string, string][] = []): Sen
 
 const data = (size: number) => flood(frame(types.data, 0, 1, 'x'.repeat(size)), size)
 
-/** Opens and resets streams, one after the other. */
+/** Opens and resets streams one after the other. */
 const resets: Send = async (target) => {
   const socket = await secure(target, 'h2')
   const ended = outcome(
@@ -152,7 +152,7 @@ export const http2Frames: Surface = {
 
 const recordBytes = 16 << 10
 
-/** A request whose body is sent in records of this size: as the next is written only when the last one is out. */
+/** A request whose body is sent in records of this size: each is written only after the previous one is sent. */
 const records =
   (size: number): Send =>
   async (target) => {

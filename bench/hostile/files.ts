@@ -1,4 +1,4 @@
-// What a customer uploads: rules that every request is compared with, and archives.
+// Hostile uploads: rules that are matched against every request, and archives.
 import { tarEnd, tarHeader, tarPadding } from '../../src/platform/files/tar.ts'
 import type { Send, Surface } from './surface.ts'
 import { exchange, head, repeat } from './wire.ts'
@@ -17,7 +17,7 @@ const lines = (count: number, line: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => line(n)).join('\n')
 const index = { 'index.html': '<h1>Rules</h1>' }
 
-/** Sites by the name of their shape; those that a deployment refuses are left out by the world. */
+/** Sites by shape; the world leaves out those that a deployment refuses. */
 export const ruledSites: Record<string, Files> = {
   plain: index,
   'redirects with a splat': { ...index, _redirects: lines(1_000, (n) => `/a${n}/* /b/:splat 301`) },
@@ -34,7 +34,7 @@ export const ruledSites: Record<string, Files> = {
 const requestsEach = 100
 const longPath = `/${'a/'.repeat(1_000)}`
 
-/** Requests for a page that no rule is about, one after the other on one connection. */
+/** Consecutive requests on one connection for a page without a rule. */
 const visits =
   (site: string, path = '/nothing-here'): Send =>
   ({ edgePort, sites }) => {

@@ -1,14 +1,14 @@
-// The bytes themselves, however they are sent: plain ones, and hostile ones for the same parser.
+// The payloads: plain ones, and hostile ones for the same parser.
 import { packet } from '../dns/asker.ts'
 import { pieceSizes } from './surface.ts'
 import { repeat } from './wire.ts'
 
-/** What comes first, what is repeated, and what comes last. */
+/** The start, the repeated part, and the end. */
 export type Repeated = { head: string; piece: string; tail: string }
 
 export type Payloads<Payload> = { plain: Payload; shapes: Record<string, Payload> }
 
-/** As often as it takes for so many bytes. */
+/** Repeats a part until there are this many bytes. */
 export function written({ head, piece, tail }: Repeated, bytes: number): Buffer {
   return Buffer.concat([Buffer.from(head, 'latin1'), repeat(piece, bytes), Buffer.from(tail, 'latin1')])
 }
@@ -26,7 +26,7 @@ const inChunks = (size: number, extension = ''): Repeated => ({
 const ending = { head: '', tail: `${ok}Content-Length: 2\r\n\r\nok` }
 const early = (lines: number) => `HTTP/1.1 103 Early Hints\r\n${'a: b\r\n'.repeat(lines)}\r\n`
 
-/** Responses of a server, for the edge. */
+/** Responses of a server to the edge. */
 export const responses: Payloads<Repeated> = {
   plain: { ...bare, piece: 'x'.repeat(16 << 10) },
   shapes: {
@@ -42,7 +42,7 @@ export const responses: Payloads<Repeated> = {
   },
 }
 
-/** What a program prints. */
+/** The output of a program. */
 export const output: Payloads<Repeated> = {
   plain: only(`${'a line of a log, as programs print them, '.repeat(3).slice(0, 99)}\n`),
   shapes: {
@@ -65,7 +65,7 @@ function message(counts: [number, number, number, number], rest: Buffer | string
   return Buffer.concat([start, Buffer.from(rest as string, 'latin1')])
 }
 
-/** Each name points to the one before it. */
+/** Each name points to the previous one. */
 const pointers = Buffer.concat(
   Array.from({ length: 2_000 }, (_, i) => Buffer.from([0xc0 | ((12 + 2 * i) >> 8), (12 + 2 * i) & 255])),
 )
@@ -75,7 +75,7 @@ const options = `\0\0\x29\x10\0\0\0\0\0${String.fromCharCode(4_000 >> 8, 4_000 &
 const records = '\x01a\0\0\x01\0\x01\0\0\0\0\0\x04\x01\x01\x01\x01'
 const update = 5 << 11
 
-/** DNS messages; the plain one asks for a name that exists. */
+/** DNS messages; the plain one queries an existing name. */
 export const messages: Payloads<(name: string) => Buffer> = {
   plain: (name) => packet(1, name, 'A'),
   shapes: {
@@ -91,7 +91,7 @@ export const messages: Payloads<(name: string) => Buffer> = {
   },
 }
 
-/** Zone files: a line, or that of each number. */
+/** Zone files: a repeated line, or a line for each number. */
 export const zoneFiles: Payloads<string | ((number: number) => string)> = {
   plain: (n) => `host-${n} 3600 IN A 10.0.${(n >> 8) & 255}.${n & 255}\n`,
   shapes: {

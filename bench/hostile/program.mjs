@@ -1,4 +1,4 @@
-// A customer's server that says whatever bytes it is asked to, to the visitor or to its log, and swallows what it is sent.
+// A customer's server that sends any requested bytes to the visitor or its log, and discards what it receives.
 import { createServer } from 'node:http'
 
 /** @param {{ head?: string, piece: string, times: number, tail?: string, to: 'visitor' | 'log' }} order */
@@ -16,7 +16,7 @@ const server = createServer(async (request, response) => {
   try {
     for await (const part of request) if (request.url === '/say') parts.push(part)
   } catch {
-    // The visitor left. A crash would make the next shapes wait until the runner starts the program again.
+    // The visitor left. After a crash, the next shapes would wait for the runner to restart the program.
     return
   }
   if (request.url !== '/say') return void response.end('ok')
@@ -25,7 +25,7 @@ const server = createServer(async (request, response) => {
   else process.stdout.write(bytesOf(order), () => response.end('printed'))
 })
 
-// Not a word of WebSocket: it takes as many bytes as the address says, or sends what the address says.
+// No WebSocket protocol: receives as many bytes as the URL says, or sends what the URL says.
 server.on('upgrade', (request, socket) => {
   const { pathname, searchParams } = new URL(request.url, 'http://server')
   socket.on('error', () => {})

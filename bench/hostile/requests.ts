@@ -1,4 +1,4 @@
-// What visitors send to a server project: bodies, heads and WebSocket frames.
+// Hostile requests to a server project: bodies, headers and WebSocket frames.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { pieceSizes, type Send, type Surface } from './surface.ts'
@@ -32,7 +32,7 @@ export const requestBodies: Surface = {
   },
 }
 
-/** As many requests as the bytes allow, each on a connection of its own, some at a time. */
+/** As many requests as the bytes allow, each on its own connection, some in parallel. */
 const heads =
   (lines: (room: number) => string[]): Send =>
   async ({ edgePort, server, bytes }) => {
@@ -68,10 +68,10 @@ export const requestHeads: Surface = {
 }
 
 const small = (host: string, ...headers: string[]) => head({ path: '/', host, headers })
-// Of the bytes of a message: a request of forty bytes takes a whole response.
+// The share of a message's bytes: a request of forty bytes needs a whole response.
 const partOfBytes = 16
 
-/** Each when the one before it has its response. */
+/** Sends each request after the previous response. */
 const oneByOne: Send = async ({ edgePort, server, bytes }) => {
   const socket = connect(edgePort, '127.0.0.1')
   const ended = outcome(socket)
@@ -143,7 +143,7 @@ const received =
     return exchange(edgePort, head({ path: `/send?piece=${piece}&times=${times}`, host: server, headers }))
   }
 
-/** Masked, as clients send them. */
+/** Masked, like frames of clients. */
 const frame = (size: number) => {
   const length = size < 126 ? [0x80 | size] : [0x80 | 126, size >> 8, size & 255]
   return Buffer.concat([Buffer.from([0x82, ...length, 0, 0, 0, 0]), Buffer.alloc(size)])

@@ -1,4 +1,4 @@
-// What a customer's server sends: to visitors through the edge, and to its log.
+// Hostile output of a customer's server: to visitors through the edge, and to its log.
 
 import type { Repeated } from './payloads.ts'
 import * as payloads from './payloads.ts'

@@ -1,5 +1,5 @@
-// `npm run bench -- hostile`: what hostile bytes cost the platform, compared with the same bytes in their plainest form, and
-// what a neighbour notices of them. `--only 'a server'` takes the surfaces whose name contains this.
+// `npm run bench -- hostile`: the cost of hostile bytes for the platform, compared with the same bytes in plain form, and
+// their effect on a neighbour. `--only 'a server'` runs the surfaces whose name contains this.
 
 import { join } from 'node:path'
 import { type Child, startChild, type Usage } from '../children.ts'
@@ -75,7 +75,7 @@ function send({ sender, target }: All, surface: string, shape: string | null, se
   return sender.ask<Sent>({ surface, shape, target, seconds, everyMs } satisfies Order)
 }
 
-/** Processor time of the platform for each message, without what it uses when nothing is sent. */
+/** The platform's CPU time per message, without its idle use. */
 async function cost(all: All, surface: string, shape: string | null): Promise<{ cpuMs: number; ends: string }> {
   const { world, bench } = all
   const before = await world.server.ask<Usage>('usage')

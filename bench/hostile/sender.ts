@@ -1,13 +1,13 @@
-// The hostile side, in a process of its own: sends a shape again and again, and tells how often and how each ended.
+// The hostile side, a separate process: sends a shape repeatedly, and reports how often and how each message ended.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answerParent } from '../children.ts'
 import { surfaces } from './shapes.ts'
 import type { Target } from './surface.ts'
 
-/** One message after the other, or one every so often, a few of them at once. Without a shape, the plain form. */
+/** Sends messages one after the other or at an interval, with some in parallel. Without a shape, the plain form. */
 export type Order = { surface: string; shape: string | null; target: Target; seconds: number; everyMs: number | null }
 
-/** `ends`: how often a message ended in which way. */
+/** `ends`: counts messages by how they ended. */
 export type Sent = { messages: number; ms: number; ends: Record<string, number> }
 
 const maxAtOnce = 4

@@ -1,4 +1,4 @@
-// What hostile bytes look like: for each way into the platform, the same bytes in their plainest form and in many others.
+// The hostile shapes: for each surface of the platform, the same bytes in plain form and in many others.
 import { apiBodies, json } from './api.ts'
 import { dns, packets, zoneFiles } from './dns.ts'
 import { http2Frames, tlsRecords } from './encrypted.ts'

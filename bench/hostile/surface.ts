@@ -1,4 +1,4 @@
-// A way into the platform, and how hostile bytes take it.
+// A surface of the platform, and how to send bytes to it.
 
 export type Target = {
   apiPort: number
@@ -6,24 +6,24 @@ export type Target = {
   edgePort: number
   httpsPort: number
   dnsPort: number
-  /** A name that is answered, and a zone of the hostile account, which is also the domain of its server project. */
+  /** An existing name, and a zone of the hostile account, which is also the domain of its server project. */
   dnsName: string
   zone: string
-  /** The hosts of the hostile account's server project, and of the sites with rules. */
+  /** The hosts of the hostile account's server project and of its sites with rules. */
   server: string
   sites: Record<string, string>
-  /** How much one message carries. */
+  /** The size of one message. */
   bytes: number
 }
 
-/** Sends one message and resolves when it is over, with how it ended. */
+/** Sends a message; resolves with how it ended. */
 export type Send = (target: Target) => Promise<string>
 
 export type Surface = { plain: Send; shapes: Record<string, Send> }
 
 export const pieceSizes = [1, 16, 256] as const
 
-/** A surface on which every payload is sent alike. */
+/** A surface that sends every payload the same way. */
 export function surface<Payload>(
   { plain, shapes }: { plain: Payload; shapes: Record<string, Payload> },
   send: (payload: Payload) => Send,

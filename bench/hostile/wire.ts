@@ -1,16 +1,16 @@
-// Bytes on a connection of their own, however odd they are.
+// Sends raw bytes on a separate connection.
 import { connect, type Socket } from 'node:net'
 
 const quietMs = 30_000
 const writeBytes = 64 << 10
 
-/** Repeats a piece as often as it fits into so many bytes, and at least once. */
+/** Repeats a piece as often as it fits into this many bytes, and at least once. */
 export function repeat(piece: string | Buffer, bytes: number): Buffer {
   const one = Buffer.from(piece as string, 'latin1')
   return Buffer.alloc(Math.max(1, Math.floor(bytes / one.length)) * one.length, one)
 }
 
-/** A body in chunks that carry `size` bytes each. */
+/** A chunked body with chunks of `size` bytes. */
 export function chunked(bytes: number, size: number, extension = ''): Buffer {
   const chunk = `${size.toString(16)}${extension}\r\n${'x'.repeat(size)}\r\n`
   return Buffer.concat([repeat(chunk, (bytes / size) * chunk.length), Buffer.from('0\r\n\r\n')])
@@ -36,7 +36,7 @@ export async function writeAll(socket: Socket, bytes: Buffer): Promise<void> {
   }
 }
 
-/** Resolves when the connection is closed, with the status of the first response, or with what else ended it. */
+/** Resolves when the connection closes, with the status of the first response or how else it ended. */
 export function outcome(socket: Socket, isOver?: (bytes: Buffer) => boolean): Promise<string> {
   return new Promise((resolve) => {
     let first = ''
@@ -50,7 +50,7 @@ export function outcome(socket: Socket, isOver?: (bytes: Buffer) => boolean): Pr
   })
 }
 
-/** Sends everything on a new connection, and waits until it is closed. */
+/** Sends everything on a new connection, and waits until it closes. */
 export async function exchange(port: number, ...bytes: Buffer[]): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   const ended = outcome(socket)

@@ -1,4 +1,4 @@
-// A platform with every role, an honest tenant with a page and a zone, and a hostile one with a server and odd sites.
+// A platform with every role, an honest tenant with a page and a zone, and a hostile one with a server and hostile sites.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
@@ -20,7 +20,7 @@ type Deployment = { id: string; state: string; url: string }
 export async function startWorld(postgres: EmbeddedPostgres, directory: string): Promise<World> {
   const [apiPort, edgePort, httpsPort] = [await freePort(), await freePort(), await freePort()]
   const [dnsPort, otherDnsPort] = [await freePort(), await freePort()]
-  // As large as customers' zones may be usually: beyond, the account is refused.
+  // The usual maximum for customers' zones; beyond it, requests are refused.
   const { QUOTA_RECORDS_PER_ZONE: _, ...limits } = withoutLimits
   const environment = {
     ...limits,
@@ -82,7 +82,7 @@ async function encrypted(call: Call, domain: string): Promise<void> {
   throw new Error(`${domain} has no certificate`)
 }
 
-/** Makes a project of files; resolves with its host, or null if the platform refuses them. */
+/** Creates a project from files; resolves with its host, or null if the platform refuses them. */
 function deployer(port: number, token: string, call: Call) {
   return async (name: string, files: Record<string, string>, framework = 'auto'): Promise<string | null> => {
     await call('POST', '/projects', { name, framework })

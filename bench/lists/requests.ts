@@ -1,4 +1,4 @@
-// Every list of the API with every filter and every pair of them, read from its own OpenAPI document.
+// Every list of the API with every filter and every pair of filters, from its OpenAPI document.
 import { commonCommit, rareRef, rareWord } from './seed.ts'
 
 type Parameter = { in: string; name: string; schema: { type?: string } }
@@ -9,7 +9,7 @@ export type ListDocument = {
 
 export type List = { id: string; path: string; filters: { name: string; values: string[] }[] }
 
-/** Values of the seeded database: a common one, a rare one, and one that is nowhere; then several of them at once. */
+/** Filter values: a common, a rare and a missing one; then several together. */
 const values: Record<string, string[]> = {
   project: ['site-1', 'site-3', 'nowhere', 'site-1,site-3'],
   state: ['READY', 'BUILDING', 'ERROR', 'BUILDING,ERROR'],
@@ -60,13 +60,13 @@ export function listsOf(document: ListDocument, paths: Record<string, string>): 
   })
 }
 
-/** Searches for what is common, rare, and nowhere. */
+/** Searches for common, rare and missing text. */
 export const searches = ['site', 'main', commonCommit, 'question', rareWord, 'nowhere'].map((q) => `/search?q=${q}`)
 
-// Bounds on the id, as cursors are: tried alone.
+// Limits on the ID, like cursors: only tried alone.
 const bounds = ['since', 'until']
 
-/** The list as it is, by each value of each filter, and by each pair of those that are single values. */
+/** The list without filters, with each value of each filter, and with each pair of single-value filters. */
 export function queriesOf({ filters }: List): string[] {
   const singles = filters.map(({ name, values }) => values.map((value) => `${name}=${encodeURIComponent(value)}`))
   const paired = singles.filter((_, index) => !bounds.includes(filters[index]!.name)).map((one) => one.slice(0, 3))

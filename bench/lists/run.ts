@@ -1,5 +1,5 @@
-// `npm run bench -- lists`: every list with every filter on an almost empty database and on a large one, in turns, as the
-// ratio of the two. `--only` takes a part of a path.
+// `npm run bench -- lists`: every list with every filter on an almost empty and a large database, in turns, as the ratio of
+// the two. `--only` takes a part of a path.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { freePort, startPlatform, withoutLimits } from '../children.ts'
@@ -8,7 +8,7 @@ import type { Bench } from '../group.ts'
 import { type ListDocument, listsOf, queriesOf, searches } from './requests.ts'
 import { type Seeded, type Sizes, seed } from './seed.ts'
 
-/** The first is almost empty: a page and little more of everything, with every value that is filtered for. */
+/** The first is almost empty: little more than a page of everything, with every filtered value. */
 const sizes: Record<'empty' | 'full', Sizes> = {
   empty: {
     accounts: 25,
@@ -70,7 +70,7 @@ async function run(bench: Bench<'worst'>): Promise<void> {
     }
     const child = await startPlatform(['api'], environment)
     atEnd(() => child.stop())
-    // Only now: at its first start the server makes the database, and notes which key secrets are sealed with.
+    // Only now: at its first start the server creates the database and records the key that seals secrets.
     const client = new pg.Client({ connectionString: database })
     await client.connect()
     const seeded = await seed(client, sizes[bench.smoke ? 'empty' : side])
@@ -92,13 +92,13 @@ async function run(bench: Bench<'worst'>): Promise<void> {
   for (const { name, path, of } of asked.filter((one) => one.name.includes(bench.only))) {
     const times = { empty: [] as number[], full: [] as number[] }
     for (let turn = -warmUps; turn < requests; turn++) {
-      // In turns, so that a machine that gets slower or faster favours nobody.
+      // In turns, so that a machine that gets slower or faster favours no side.
       for (const [side, server] of Object.entries({ empty, full }) as ['empty' | 'full', Server][]) {
         const ms = await ask(`${server.url}/api${path}`, of(server))
         if (turn >= 0) times[side].push(ms)
       }
     }
-    // Not the median: on a machine that does other things too, the quick ones tell what a list costs.
+    // Not the median: on a busy machine, the fastest requests show what a list costs.
     const [emptyMs, fullMs] = [quantile(times.empty, 0.2), quantile(times.full, 0.2)]
     rows.push({ name, emptyMs, fullMs, ratio: fullMs / emptyMs })
   }

@@ -1,9 +1,9 @@
-// A database with one large account and many small ones, filled by set. What is filtered for is rare, and old: the worst
-// case of a list that reads on until it has found a page.
+// A database with one large account and many small ones. Filtered rows are rare and old: the worst case of a list that
+// scans until a page is full.
 import type pg from 'pg'
 import { hashToken, newToken } from '../../src/platform/secrets/secrets.ts'
 
-/** Rows of the large account; the small ones have a quarter as many together. */
+/** The rows of the large account; the small ones together have a quarter as many. */
 export type Sizes = {
   accounts: number
   projects: number
@@ -18,29 +18,29 @@ export type Sizes = {
 }
 
 export type Seeded = {
-  /** Of the large account, for everything and as an operator. */
+  /** A token of the large account for everything, and as an operator. */
   token: string
-  /** Of the large account, for the large project and a small one. */
+  /** A token of the large account for the large project and a small one. */
   narrowed: string
-  /** The values of the parameters in a path, with blanks between. */
+  /** The path parameters of each list, separated by spaces. */
   paths: Record<string, string>
 }
 
 export const zone = 'large.example.com'
 export const rareRef = 'rare'
 export const rareWord = 'lockfile'
-/** Some deployments are of the same commit, in many projects. */
+/** Some deployments have the same commit, in many projects. */
 export const commonCommit = 'c0ffee0'.padEnd(40, '1')
 const id = (prefix: string, number: string) => `'${prefix}_' || lpad((${number})::text, 24, '0')`
 const big = `acc_${'0'.repeat(24)}`
-/** Every fifth row is of a small account. */
+/** Every fifth row belongs to a small account. */
 const accountOf = (accounts: number) => `CASE WHEN i % 5 > 0 THEN '${big}' ELSE ${id('acc', `1 + i % ${accounts}`)} END`
 
 function fill(sizes: Sizes): string[] {
   const { accounts, projects, domains } = sizes
   const rows = (count: number) => `generate_series(1, ${Math.ceil(count * 1.25)}) i`
   const account = accountOf(accounts)
-  // Half of the large account's deployments are of its first project. Small accounts have one project each.
+  // Half of the large account's deployments belong to its first project. Small accounts have one project each.
   const project = `CASE WHEN i % 5 = 0 THEN ${id('prj', `${projects} + 1 + i % ${accounts}`)}
     WHEN i % 2 = 0 THEN ${id('prj', '1')} ELSE ${id('prj', `1 + i % ${projects}`)} END`
   return [
@@ -103,7 +103,7 @@ function fill(sizes: Sizes): string[] {
     `INSERT INTO takedown (id, account_id, project_id, host, hosts, reason, created_at, ended_at)
      SELECT ${id('tkd', 'i')}, ${account}, ${id('prj', '1')}, 'host-' || i, ARRAY['host-' || i], 'abuse', now(),
        CASE WHEN i > 5 THEN now() END FROM ${rows(sizes.takedowns)}`,
-    // Numbered here, because the default is a call for each row.
+    // Numbered here, because the default calls a function for each row.
     `INSERT INTO event (id, account_id, project_id, type, actor, subject, data, created_at, xid)
      SELECT ${id('evt', 'i')}, ${account}, ${project}, CASE WHEN i < 30 THEN 'account.resumed' WHEN i % 2 = 0
        THEN 'account.created' ELSE 'account.limits_changed' END, 'system', ${id('dpl', `1 + i % ${Math.min(1_000, sizes.events / 40)}`)},
@@ -128,7 +128,7 @@ async function addToken(client: pg.Client, number: number, projectIds: string[])
   return token
 }
 
-/** Fills a migrated database. Foreign keys hold by construction, and nobody is told: triggers are off. */
+/** Fills a migrated database without triggers: foreign keys hold by construction, and nothing is notified. */
 export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
   await client.query('SET session_replication_role = replica')
   for (const statement of fill(sizes)) await client.query(statement)
@@ -157,10 +157,10 @@ export async function seed(client: pg.Client, sizes: Sizes): Promise<Seeded> {
   }
 }
 
-// Rows that a running statement of another connection may still need are left by a vacuum; soon afterwards none is.
+// VACUUM keeps rows that a running statement may still need, so it is repeated.
 const maxVacuums = 50
 
-/** As autovacuum leaves a table that is at rest: plans depend on how much of it every transaction sees. */
+/** The state that autovacuum leaves at rest: plans depend on the visibility map. */
 async function vacuum(client: pg.Client): Promise<void> {
   for (let count = 0; count < maxVacuums; count++) {
     await client.query('VACUUM ANALYZE')

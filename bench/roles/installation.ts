@@ -1,4 +1,4 @@
-// An installation with a process for each role, a site of its own domain, and a certificate.
+// An installation with a process per role, a site on its own domain, and a certificate.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
@@ -18,7 +18,7 @@ export type Installation = {
   call: Call
   token: string
   project: string
-  /** A verified domain that shows the site, and the project's own host. */
+  /** A verified domain that serves the site, and the project's own host. */
   domain: string
   host: string
   stop(): Promise<void>

@@ -1,4 +1,4 @@
-// Processor time of processes, with that of their children that have ended.
+// The CPU time of processes, including their exited children.
 import { readFileSync } from 'node:fs'
 import { descendants } from '../soak/memory.ts'
 
@@ -12,7 +12,7 @@ export function processMs(pid: number): number {
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * tickMs
 }
 
-/** Of the database of this benchmark, all its processes. */
+/** All PostgreSQL processes of this benchmark's database. */
 export function postgresMs(): number {
   const own = descendants(process.pid).filter(({ name }) => name === 'postgres')
   return own.reduce((sum, { pid }) => sum + processMs(pid), 0)

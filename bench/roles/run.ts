@@ -1,4 +1,4 @@
-// `npm run bench -- roles`: what each role does with one second of processor time, and what PostgreSQL adds to it.
+// `npm run bench -- roles`: what each role does with a second of CPU time, and what PostgreSQL adds.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { compiledProgram } from '../edge/processes.ts'
 import { median, table } from '../figures.ts'
@@ -46,17 +46,17 @@ async function run(bench: Bench): Promise<void> {
   console.log(table(rows))
 }
 
-/** Processor time and not time: others may use the machine meanwhile. */
+/** CPU time instead of elapsed time, because others may use the machine. */
 async function measure({ pids }: Installation, kind: Kind, seconds: number): Promise<Slice> {
   const before = { role: processMs(pids[kind.role]), database: postgresMs() }
   const endMs = performance.now() + seconds * 1000
   const done = await drive(kind, () => performance.now() < endMs)
-  // What a request leaves to be done afterwards, such as the time a token was used, belongs to it.
+  // Includes deferred work of a request, such as recording the last use of a token.
   await sleep(100)
   return { done, roleMs: processMs(pids[kind.role]) - before.role, databaseMs: postgresMs() - before.database }
 }
 
-/** Does it again and again, and tells how often. */
+/** Repeats the work, and reports how often. */
 async function drive({ once, atOnce }: Kind, goesOn: (done: number) => boolean): Promise<number> {
   let done = 0
   const work = async () => {

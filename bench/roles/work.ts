@@ -1,4 +1,4 @@
-// What is asked of each role: the things that grow with the number of sites and their visitors.
+// The work of each role: what grows with the number of sites and their visitors.
 import { Agent, type ClientRequest, type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
 import { createAsker } from '../dns/asker.ts'
@@ -8,7 +8,7 @@ export type Kind = {
   role: Role
   name: (typeof kindNames)[number]
   atOnce: number
-  /** How often it is done before it is measured: the program is compiled while it runs. */
+  /** The warm-up repetitions, because code is compiled while it runs. */
   warmUp: number
   once(): Promise<unknown>
 }
@@ -24,10 +24,10 @@ export const kindNames = [
   'worker: a deployment of a static site of 220 files',
 ] as const
 
-// 8 KB of the site that `makeSite` makes.
+// 8 KB of the site that `makeSite` creates.
 const page = '/page-99'
 
-/** Throws if the answer is no success, or no answer. */
+/** Throws for an error response or no response. */
 function sent(ask: ClientRequest, body?: string): Promise<void> {
   return new Promise((resolve, reject) => {
     ask.on('response', (response: IncomingMessage) => {

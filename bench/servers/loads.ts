@@ -1,4 +1,4 @@
-// The kinds of load that a server project is measured by.
+// The kinds of load for a server project.
 import { join } from 'node:path'
 import type { Child } from '../children.ts'
 import { loadWith } from '../edge/visits.ts'
@@ -14,10 +14,10 @@ export const loadNames = [
 
 export type Load = {
   name: (typeof loadNames)[number]
-  /** What is counted, and how many of them a request makes. */
+  /** The counted unit, and how many of them a request makes. */
   unit: string
   perRequest: number
-  /** Requests in a second. */
+  /** Requests per second. */
   run(port: number, host: string, seconds: number): Promise<number>
 }
 

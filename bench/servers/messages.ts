@@ -1,4 +1,4 @@
-// A process with WebSockets that send a message each and wait for its echo, as often as they can.
+// WebSockets that send a message and wait for its echo, as often as they can; a separate process.
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answerParent } from '../children.ts'
@@ -34,7 +34,7 @@ async function join(port: number, host: string): Promise<Socket> {
   return socket
 }
 
-/** Echoes in a second. */
+/** Echoes per second. */
 async function measure({ port, host, connections, seconds }: Question): Promise<number> {
   const sockets = await Promise.all(Array.from({ length: connections }, () => join(port, host)))
   let echoes = 0

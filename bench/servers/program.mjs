@@ -1,4 +1,4 @@
-// The server project that is measured: a bare Node server with an answer for each kind of load.
+// The measured server project: a bare Node server with a response for each kind of load.
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 
@@ -19,7 +19,7 @@ const server = createServer((request, response) => {
   } else if (request.url === '/events') {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     let left = 100
-    // Each event is a packet of its own.
+    // Each event is a separate packet.
     const next = () => {
       response.write(event)
       if (--left > 0) setImmediate(next)
@@ -33,7 +33,7 @@ const server = createServer((request, response) => {
   }
 })
 
-// Echoes masked frames of less than 126 bytes, which is what the benchmark sends, one at a time.
+// Echoes masked frames of less than 126 bytes, one at a time, which is all the benchmark sends.
 server.on('upgrade', (request, socket) => {
   const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`
   const accept = createHash('sha1').update(key).digest('base64')

@@ -20,7 +20,7 @@ const wanted = 1
 const host = deploymentHost(1)
 const program = join(import.meta.dirname, 'program.mjs')
 
-/** Of each load and server, one for each round: requests in a second, and processor time of the server for each. */
+/** By load and server, one per round: requests per second, and the server's CPU time per request. */
 type Slice = { perSecond: number; cpuMicros: number }
 type Measured = Map<Load, Map<Peer, Slice[]>>
 
@@ -58,7 +58,7 @@ async function run(bench: Bench): Promise<void> {
   report(bench, await measure(bench, servers, loads))
 }
 
-/** Makes the only deployment a server project. */
+/** Turns the only deployment into a server project. */
 async function deploy(dataDir: string): Promise<void> {
   const artifacts = createArtifacts(join(dataDir, 'artifacts'))
   const tree = artifacts.serverDirectory('dpl_1')
@@ -82,7 +82,7 @@ async function startProgram(): Promise<Peer> {
   return { name: 'direct', port, pid: child.pid!, stop }
 }
 
-/** All give the same answers, or the comparison would mean nothing. */
+/** Checks that all send the same responses. */
 async function expectAnswers({ name, port }: Peer): Promise<void> {
   const ask = (method: string, path: string, body = '') =>
     new Promise<string>((resolve) => {
@@ -118,7 +118,7 @@ async function measure(bench: Bench, servers: Peer[], loads: Load[]): Promise<Me
     if (!bench.smoke) for (const { port } of servers) await load.run(port, host, 2)
     for (let round = 0; round < rounds; round++) {
       console.error(`${load.name}, round ${round + 1} of ${rounds} …`)
-      // There and back again, so that a machine that gets slower or faster favours nobody.
+      // Alternates the order, so that a machine that gets slower or faster favours no side.
       for (const server of round % 2 === 0 ? servers : servers.toReversed()) {
         const beforeMs = await cpuMs(server.pid)
         const startedMs = performance.now()
@@ -133,7 +133,7 @@ async function measure(bench: Bench, servers: Peer[], loads: Load[]): Promise<Me
 
 const ticksPerSecond = 100
 
-/** Processor time of a process and its threads since its start. */
+/** The CPU time of a process and its threads since its start. */
 async function cpuMs(pid: number): Promise<number> {
   const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /s, '').split(' ')
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond

@@ -1,4 +1,4 @@
-// What the soak asks: API reads and writes, pages over HTTP and HTTPS, DNS over UDP and TCP, deployments and streams.
+// The requests of the soak: API reads and writes, pages over HTTP and HTTPS, DNS over UDP and TCP, deployments and streams.
 import { randomInt, randomUUID } from 'node:crypto'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
@@ -16,7 +16,7 @@ export type World = {
   dnsPort: number
   /** A verified domain with a certificate, which serves the site. */
   domain: string
-  /** A host of the platform's own that serves the site over HTTP. */
+  /** One of the platform's own hosts, which serves the site over HTTP. */
   host: string
   project: string
   bare: string
@@ -75,7 +75,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
   ]
   const tickets: string[] = []
 
-  /** A record that comes, changes and goes. */
+  /** Creates, changes and deletes a record. */
   async function record(): Promise<void> {
     const name = `r${randomInt(1e9)}`
     const { id } = await call<{ id: string }>('POST', `/dns/${domain}/records`, { type: 'A', name, value: '192.0.2.7' })
@@ -83,7 +83,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
     await call('DELETE', `/dns/${domain}/records/${id}`)
   }
 
-  /** A ticket with replies, closed some tickets later. */
+  /** Opens a ticket with replies, closed some tickets later. */
   async function ticket(number: number): Promise<void> {
     const made = { subject: `Question ${number}`, message: 'word '.repeat(randomInt(5, 500)) }
     const { id } = await call<{ id: string }>('POST', '/tickets', made)
@@ -103,7 +103,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
     },
   ]
 
-  /** Large enough for the thread of large zones; ten records change. */
+  /** Changes ten records of a zone large enough for the thread of large zones. */
   async function zoneFile(number: number): Promise<void> {
     const lines = Array.from({ length: 600 }, (_, at) => `n${at} 300 IN A 192.0.2.${at < 10 ? number % 250 : at % 250}`)
     await call('PUT', '/dns/large.test/zone', `${lines.join('\n')}\n`)
@@ -143,14 +143,14 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
         rejectUnauthorized: false,
         path,
         headers: { host: domain, 'accept-encoding': accept },
-        // Every fourth visitor is new and shakes hands.
+        // Every fourth visitor is new and needs a handshake.
         agent: number % 4 === 0 ? false : secure,
         timeout: timeoutMs,
       })
     expectStatus(await readAgain(sent), [200], path)
   }
 
-  /** One visit over HTTP/2: a connection with some streams. */
+  /** A visit over HTTP/2: a connection with some streams. */
   function http2Visit(): Promise<void> {
     return new Promise((resolve, reject) => {
       const session = connectHttp2(`https://127.0.0.1:${httpsPort}`, { servername: domain, rejectUnauthorized: false })
@@ -173,7 +173,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
     })
   }
 
-  /** Some names that are there, some that nobody ever asked for. */
+  /** Some existing names, and some that were never queried. */
   function question(number: number): { name: string; type: Question['type'] } {
     if (number % 5 === 0) return { name: `x${randomInt(1e9)}.${domain}`, type: 'A' }
     return { name: number % 3 === 0 ? domain : `n${randomInt(600)}.large.test`, type: number % 7 === 0 ? 'AAAA' : 'A' }
@@ -181,7 +181,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
 
   async function udp(number: number): Promise<void> {
     const { name, type } = question(number)
-    // A resolver asks again, too.
+    // Resolvers retry, too.
     const answer =
       (await asker.ask(name, type, 5_000)) ??
       (await asker.ask(name, type, 5_000)) ??
@@ -208,7 +208,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
     })
   }
 
-  /** A reader of events who stays for some seconds. */
+  /** Reads the event stream for some seconds. */
   async function stream(): Promise<void> {
     const left = AbortSignal.any([signal, AbortSignal.timeout(randomInt(2_000, 15_000))])
     const headers = { accept: 'text/event-stream', authorization: `Bearer ${world.token}` }
@@ -244,7 +244,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
 
 type Answer = { status: number; body: string }
 
-/** A kept connection may be closed by the server while the request is on its way; every browser asks again then. */
+/** A server may close a kept connection while a request is on its way; browsers then retry. */
 async function readAgain(send: () => ReturnType<typeof request>): Promise<Answer> {
   const first = send()
   return read(first).catch((error) => {

@@ -1,4 +1,4 @@
-// The load, in a process of its own: lanes of requests at a steady pace each, whose failures are counted and told.
+// The load, a separate process: lanes with a steady pace each, which count and report failures.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answerParent } from '../children.ts'
 import { type Lane, lanesOf, type World } from './lanes.ts'
@@ -8,7 +8,7 @@ export type Order = { begin: World & { only: string[]; scale: number } } | 'tall
 
 const maxOpen = 256
 const tickMs = 10
-// The pace grows for so long: a process that has just started runs code that is not compiled yet.
+// The pace grows for this long, because a new process runs code that isn't compiled yet.
 const rampMs = 60_000
 const maxTold = 10
 
@@ -17,7 +17,7 @@ const tally: Tally = { requests: {}, failures: 0, late: 0, firstFailures: [] }
 let running: Promise<unknown> = Promise.resolve()
 let leave = () => {}
 
-/** Each request has its time, whether the one before was answered or not; what is too much is left out and counted. */
+/** Each request has a scheduled time, whether or not the previous one has a response; excess ones are skipped and counted. */
 async function drive({ name, perSecond, once }: Lane): Promise<void> {
   const startMs = performance.now()
   const open = new Set<Promise<void>>()
@@ -44,7 +44,7 @@ async function drive({ name, perSecond, once }: Lane): Promise<void> {
   await Promise.all(open)
 }
 
-/** How long it would have taken at full pace to send as much. */
+/** How long sending as much would have taken at full pace. */
 const fullPaceMs = (sinceMs: number) => (sinceMs < rampMs ? sinceMs ** 2 / (2 * rampMs) : sinceMs - rampMs / 2)
 
 async function obey(order: Order): Promise<Tally> {

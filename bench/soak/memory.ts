@@ -1,11 +1,11 @@
-// What a process holds, by kind, and whether it grows.
+// The memory of a process by kind, and whether it grows.
 import { readdirSync, readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import type { Probed } from './probe.ts'
 
 export const mb = (bytes: number) => bytes / 2 ** 20
 
-/** Asks the probe in the node under test. */
+/** Queries the probe in the node under test. */
 export function probe(socketPath: string, path = '/'): Promise<Probed> {
   return new Promise((resolve, reject) => {
     const asked = request({ socketPath, path, timeout: 30_000 }, async (response) => {
@@ -17,12 +17,12 @@ export function probe(socketPath: string, path = '/'): Promise<Probed> {
   })
 }
 
-/** Worker threads have heaps that `memoryUsage` of the main thread does not count: they are in here too. */
+/** Includes the heaps of worker threads, which `memoryUsage` of the main thread doesn't count. */
 export function nativeBytes({ rss, heapTotal, external }: NodeJS.MemoryUsage): number {
   return rss - heapTotal - external
 }
 
-/** All processes below one, by what the system says. */
+/** All descendants of a process. */
 export function descendants(of: number): { pid: number; name: string }[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -46,7 +46,7 @@ export function descendants(of: number): { pid: number; name: string }[] {
   return all.filter(({ pid }) => pid !== of && found.has(pid))
 }
 
-/** Shared pages are counted once, in parts. */
+/** Shared pages are counted once, proportionally. */
 export function proportionalBytes(pids: number[]): number {
   const kilobytes = pids.map((pid) => Number(/^Pss:\s+(\d+)/m.exec(readQuietly(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0))
   return kilobytes.reduce((sum, kb) => sum + kb, 0) * 1024
@@ -56,12 +56,12 @@ function readQuietly(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
-    // The process ended meanwhile.
+    // The process exited meanwhile.
     return ''
   }
 }
 
-/** Slope of the line that fits best by least squares. */
+/** The slope of the least-squares line. */
 export function slope(points: { x: number; y: number }[]): number {
   const mean = (of: 'x' | 'y') => points.reduce((sum, point) => sum + point[of], 0) / points.length
   const [x, y] = [mean('x'), mean('y')]

@@ -1,4 +1,4 @@
-// Loaded into the node under test by --import: tells its memory, handles and event-loop delay over a socket of its own.
+// Loaded into the node under test with --import: reports its memory, handles and event-loop delay over a socket.
 import { readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -11,9 +11,9 @@ export type Probed = {
   spaces: Record<string, number>
   handles: number
   descriptors: number
-  /** Processor time of all threads since the start. */
+  /** CPU time of all threads since the start. */
   cpuMs: number
-  /** Since the last question. */
+  /** Since the last request. */
   delayP99Ms: number
 }
 

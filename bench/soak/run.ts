@@ -1,4 +1,4 @@
-// `npm run soak -- --minutes N`: one node with all roles under a mix of everything; its memory by kind, minute by minute.
+// `npm run soak -- --minutes N`: one node with all roles under mixed load; its memory by kind, minute by minute.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, openSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { descendants, mb, nativeBytes, probe, proportionalBytes, slope } from '.
 import { makeSite } from './site.ts'
 
 const maxSlopeMb = 1
-// A fit over less says more about the garbage collector than about growth.
+// A shorter fit shows the garbage collector rather than growth.
 const minMinutes = 30
 const sampleMs = 5_000
 const checkout = resolve(import.meta.dirname, '../..')
@@ -25,11 +25,11 @@ const checkout = resolve(import.meta.dirname, '../..')
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '30' },
-    /** Minutes that are not part of the fit: caches fill, and the heap finds its size. */
+    /** Minutes left out of the fit, while caches fill and the heap finds its size. */
     warmup: { type: 'string' },
-    /** Lanes by the beginning of their names, comma-separated: "dns", "page", "api". */
+    /** Prefixes of lane names, comma-separated: "dns", "page", "api". */
     only: { type: 'string', default: '' },
-    /** How many times the usual load. */
+    /** A multiple of the usual load. */
     scale: { type: 'string', default: '1' },
     'keep-logs': { type: 'string' },
   },
@@ -38,7 +38,7 @@ const minutes = Number(values.minutes)
 const warmupMinutes = values.warmup === undefined ? Math.min(10, minutes / 3) : Number(values.warmup)
 
 const directory = await mkdtemp(join(tmpdir(), 'berth-soak-'))
-// PostgreSQL and builds run as other users under root and must get through.
+// As root, PostgreSQL and builds run as other users and need access.
 await chmod(directory, 0o711)
 const closers: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })]
 const stopping = new AbortController()

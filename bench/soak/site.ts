@@ -1,4 +1,4 @@
-// The site of the soak: a repository with pages, scripts and pictures of usual sizes, and commits to it.
+// The site of the soak: a repository with pages, scripts and pictures of common sizes, and commits to it.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const author = ['-c', 'user.name=soak', '-c', 'user.email=soak@berth.test']
 
-/** Returns the paths that can be visited. */
+/** Returns the paths to visit. */
 export async function makeSite(bare: string): Promise<string[]> {
   const files: Record<string, string | Buffer> = { 'index.html': '<h1>Soak</h1>' }
   for (let n = 0; n < 100; n++) {

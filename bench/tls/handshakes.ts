@@ -1,18 +1,18 @@
-// A client that does nothing but full TLS handshakes, in a process of its own.
+// A client that only makes full TLS handshakes; a separate process.
 import { connect, createSecureContext } from 'node:tls'
 import { answerParent } from '../children.ts'
 
-/** Either for a time with one name, or each name once. */
+/** Repeats one name for some time, or uses each name once. */
 export type Question = { port: number; names: string[]; seconds: number | null }
 export type Done = { handshakes: number; elapsedMs: number }
 
 const atOnce = 32
 
-// The edge and newer clients agree on a key exchange that withstands quantum computers, which not every peer knows. Here
-// both do the same work.
+// The edge and newer clients agree on a post-quantum key exchange that not every peer supports. Here both do the same
+// work.
 const secureContext = createSecureContext({ ecdhCurve: 'X25519' })
 
-/** No session is offered, so that every one is a full one; and it ends in order, so that the server has it too. */
+/** Offers no session, so that every handshake is full, and closes in order, so that the server completes it too. */
 function handshake(port: number, servername: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', servername, secureContext, rejectUnauthorized: false })

@@ -1,4 +1,4 @@
-// `npm run bench -- tls`: a file over HTTPS and handshakes from the edge and from Caddy in turns; memory of many certificates.
+// `npm run bench -- tls`: a file over HTTPS and handshakes with the edge and Caddy in turns; the memory of many certificates.
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
@@ -45,7 +45,7 @@ async function run(bench: TlsBench): Promise<void> {
       DATABASE_URL: databaseUrl,
       DATA_DIR: dataDir,
       DEPLOYMENT_DOMAIN: 'bench.test',
-      // The edge refuses a domain's certificate for the API's own host, which is localhost by default, as is the visited one.
+      // The edge refuses a domain's certificate for the API's own host, which is localhost by default, like the visited host.
       BASE_URL: 'http://api.bench.test',
       SECRETS_KEY: secretsKey.toString('base64'),
       EDGE_HTTPS_PORT: String(httpsPort),
@@ -88,14 +88,14 @@ async function measure(bench: TlsBench, servers: Server[], client: Child): Promi
   }
   for (let round = 0; round < rounds; round++) {
     console.error(`requests/s and handshakes/s, round ${round + 1} of ${rounds} …`)
-    // There and back again, so that a machine that gets slower or faster favours nobody.
+    // Alternates the order, so that a machine that gets slower or faster favours no side.
     for (const server of round % 2 === 0 ? servers : servers.toReversed()) await slice(server, seconds)
   }
 }
 
 const ask = (client: Child, question: Question) => client.ask<Done>(question)
 
-/** All serve the same bytes, or the comparison would mean nothing. */
+/** Checks that all serve the same bytes. */
 async function expectFile({ name, port }: Server): Promise<void> {
   const text = await new Promise<string>((resolve, reject) => {
     const target = {
@@ -137,7 +137,7 @@ function report(bench: TlsBench, servers: Server[]): void {
   bench.record('handshakes', medianRatio(edge.handshakes, caddy.handshakes))
 }
 
-/** Every certificate is asked for once, so that the edge holds as much as it ever will. */
+/** Requests every certificate once, so that the edge holds as much as it ever will. */
 async function reportMemory(
   bench: TlsBench,
   edge: EdgeProcess,

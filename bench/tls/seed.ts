@@ -1,14 +1,14 @@
-// Certificates for every domain of an installation, as the platform keeps them: chain in PEM, key sealed.
+// Certificates for every domain of an installation, stored like the platform's: PEM chain, sealed key.
 import pg from 'pg'
 import { createVault, placeOf } from '../../src/platform/secrets/secrets.ts'
 import { createAuthority, type Issued } from '../../test/tls/authority.ts'
 import { domainHost } from '../edge/seed.ts'
 
-/** wrk asks for the certificate of the host in the address it visits, which has to resolve without a DNS. */
+/** wrk requests the certificate of the URL's host, which must resolve without DNS. */
 export const visitedHost = 'localhost'
 const rowsAtOnce = 500
 
-/** Gives the first domain the name that is visited, and each of them a certificate; returns that of the first. */
+/** Gives the first domain the visited name, and each domain a certificate; returns that of the first. */
 export async function seedCertificates(databaseUrl: string, secretsKey: Buffer, size: number): Promise<Issued> {
   const vault = createVault(secretsKey)
   const authority = await createAuthority()
