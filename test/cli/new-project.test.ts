@@ -107,7 +107,7 @@ describe('leaves nothing behind', () => {
     const { token } = await api.newAccount()
     const ended = await deploy([], { token })
     expect(ended).toMatchObject({ code: 2, stdout: '' })
-    expect(ended.stderr).toMatch(/no project.*\n.*--yes to create my-app-2.*--project/)
+    expect(ended.stderr).toMatch(/not linked to a project.*\n.*--yes to create my-app-2.*--project/)
     expect(await names(token)).toEqual([])
   })
 
