@@ -33,18 +33,18 @@ export async function startChild(file: string, env: Record<string, string>, logF
     execArgv: (env.NODE_ARGS ?? '').split(' ').filter((arg) => arg !== ''),
     stdio: ['ignore', logFile === undefined ? 'inherit' : openSync(logFile, 'a'), 'inherit', 'ipc'],
   })
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  await message(child, gone, file)
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  await message(child, exited, file)
   return {
     pid: child.pid!,
     ask<T>(question: unknown) {
-      const answer = message(child, gone, file)
+      const answer = message(child, exited, file)
       child.send(question as object)
       return answer as Promise<T>
     },
     async stop() {
       if (child.connected) child.disconnect()
-      await gone
+      await exited
     },
   }
 }
@@ -57,10 +57,10 @@ export function startPlatform(roles: Role[], env: Record<string, string>, logFil
   return startChild(join(import.meta.dirname, 'server.ts'), platform, logFile)
 }
 
-function message(child: ChildProcess, gone: Promise<void>, file: string): Promise<unknown> {
+function message(child: ChildProcess, exited: Promise<void>, file: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     child.once('message', resolve)
-    gone.then(() => reject(new Error(`${file} ended before it answered`)))
+    exited.then(() => reject(new Error(`${file} ended before it answered`)))
   })
 }
 

@@ -1,14 +1,14 @@
 // The measured endpoints, with requests that never use the same new name twice.
 import { encodeCursor } from '../../src/platform/database/page.ts'
 
-export type Sent = { method: string; path: string; body?: string }
+export type EndpointRequest = { method: string; path: string; body?: string }
 
 export type Endpoint = {
   name: string
   /** The table and the first ID after the seed: rows added by a slice are deleted from there. */
   adds: [table: string, prefix: string][]
   /** A request against a database of `size` rows; `serial` is different for each. */
-  request(size: number, serial: number): Sent
+  request(size: number, serial: number): EndpointRequest
 }
 
 /** Seeded rows are numbered; their IDs sort before all time-based IDs. */
@@ -21,11 +21,11 @@ export const bigZone = 'many.test'
 
 const pick = (size: number) => 1 + Math.floor(Math.random() * size)
 
-function post(path: string, body: object): Sent {
+function post(path: string, body: object): EndpointRequest {
   return { method: 'POST', path: `/api${path}`, body: JSON.stringify(body) }
 }
 
-const get = (path: string): Sent => ({ method: 'GET', path: `/api${path}` })
+const get = (path: string): EndpointRequest => ({ method: 'GET', path: `/api${path}` })
 
 const noticed: Endpoint['adds'] = [
   ['event', 'evt'],

@@ -8,7 +8,7 @@ export type Side = 'ours' | 'floor'
 /** The results of an endpoint by side and size, round by round. */
 export type Measurements = { endpoint: string; rounds: Record<number, Record<Side, Round[]>> }
 
-const wanted = { throughput: 0.6, p99: 2, growth: 1.3, memoryMb: 300 }
+const limits = { throughput: 0.6, p99: 2, growth: 1.3, memoryMb: 300 }
 
 type Figure = 'perSecond' | 'p99Ms' | 'p50Ms' | 'cpuUs'
 
@@ -47,14 +47,14 @@ export function report(all: Measurements[], sizes: number[], memoryMb: number, f
       const throughput = ratio(ours, floor, 'perSecond')
       const p99 = ratio(ours, floor, 'p99Ms')
       const where = `${endpoint} at ${size.toLocaleString('en')}`
-      if (throughput < wanted.throughput) misses.throughput.push(`${where} (${throughput.toFixed(2)})`)
-      if (p99 > wanted.p99) misses.p99.push(`${where} (${p99.toFixed(2)})`)
+      if (throughput < limits.throughput) misses.throughput.push(`${where} (${throughput.toFixed(2)})`)
+      if (p99 > limits.p99) misses.p99.push(`${where} (${p99.toFixed(2)})`)
       let growth = ['', '']
       if (size === large && large !== small) {
         const slower = ratio(rounds[small]!.ours, ours, 'perSecond')
         const later = ratio(ours, rounds[small]!.ours, 'p99Ms')
-        if (slower > wanted.growth) misses.growth.push(`${endpoint} throughput (${slower.toFixed(2)})`)
-        if (later > wanted.growth) misses.growth.push(`${endpoint} p99 (${later.toFixed(2)})`)
+        if (slower > limits.growth) misses.growth.push(`${endpoint} throughput (${slower.toFixed(2)})`)
+        if (later > limits.growth) misses.growth.push(`${endpoint} p99 (${later.toFixed(2)})`)
         growth = [slower.toFixed(2), later.toFixed(2)]
       }
       for (const [side, measured] of Object.entries({ ours, floor })) {
@@ -80,15 +80,15 @@ export function report(all: Measurements[], sizes: number[], memoryMb: number, f
   }
   const verdict = (bound: string, missed: string[]) =>
     `${missed.length === 0 ? 'met    ' : 'missed '} ${bound}${missed.length === 0 ? '' : `: ${missed.join(', ')}`}`
-  const memory = memoryMb < wanted.memoryMb ? [] : [`${memoryMb.toFixed(0)} MB`]
+  const memory = memoryMb < limits.memoryMb ? [] : [`${memoryMb.toFixed(0)} MB`]
   return [
     table(rows),
     '',
     `resident memory under load: ours ${memoryMb.toFixed(0)} MB, floor ${floorMemoryMb.toFixed(0)} MB`,
-    verdict(`throughput at least ${wanted.throughput} of the floor`, misses.throughput),
-    verdict(`p99 at most ${wanted.p99} times the floor's`, misses.p99),
-    verdict(`resident memory under ${wanted.memoryMb} MB`, memory),
-    verdict(`at most ${wanted.growth} times worse with ${large.toLocaleString('en')} rows`, misses.growth),
+    verdict(`throughput at least ${limits.throughput} of the floor`, misses.throughput),
+    verdict(`p99 at most ${limits.p99} times the floor's`, misses.p99),
+    verdict(`resident memory under ${limits.memoryMb} MB`, memory),
+    verdict(`at most ${limits.growth} times worse with ${large.toLocaleString('en')} rows`, misses.growth),
     ...failures.map((line) => `WRONG   ${line}`),
   ].join('\n')
 }

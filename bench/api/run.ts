@@ -7,8 +7,8 @@ import { type Child, freePort, startChild, startPlatform, type Usage, withoutLim
 import type { Bench, Figure } from '../group.ts'
 import type { Measured, Slice } from './drive.ts'
 import { endpoints } from './endpoints.ts'
+import { expectSame } from './parity.ts'
 import { type Measurements, type Round, ratio, report, type Side } from './report.ts'
-import { expectSame } from './sameness.ts'
 import { makeRepository, seed, sweep } from './seed.ts'
 import { measureWorkers, workerFigures } from './workers.ts'
 

@@ -5,7 +5,7 @@ import { closeDatabase, openDatabase } from '../../src/platform/database/databas
 import { createRecord } from '../../src/services/dns/index.ts'
 import type { Actor } from '../../src/services/identity/index.ts'
 import type { Bench } from '../group.ts'
-import { type Asker, createAsker } from './asker.ts'
+import { createDnsClient, type DnsClient } from './client.ts'
 import type { Server } from './servers.ts'
 import { accountId } from './zones.ts'
 
@@ -35,15 +35,15 @@ export async function measureChanges(bench: Pick<Bench, 'size'>, place: Place, s
   console.error(`${perSecond} writes a second for ${seconds} s …`)
   // A slow machine gives a slow result instead of a failed run.
   const db = openDatabase(url, 10, { limits: { lockMs: 60_000, statementMs: 60_000, waitMs: 60_000 } })
-  const askers = await Promise.all(server.ports.map((port) => createAsker(port, '127.0.0.1', signed)))
+  const dnsClients = await Promise.all(server.ports.map((port) => createDnsClient(port, '127.0.0.1', signed)))
   const run = Math.floor(performance.now()).toString(36)
   const write = async (number: number): Promise<number> => {
     const zone = zoneOf()
     const name = `new-${run}-${number}.${zone}`
-    await Promise.all(askers.map((asker) => asker.ask(name, 'A')))
+    await Promise.all(dnsClients.map((dnsClient) => dnsClient.query(name, 'A')))
     await createRecord(db, actor, zone, { type: 'A', name, value: '192.0.2.1' })
     const committedMs = performance.now()
-    await Promise.all(askers.map((asker) => untilThere(asker, name, committedMs, signed ? 2 : 1)))
+    await Promise.all(dnsClients.map((dnsClient) => untilThere(dnsClient, name, committedMs, signed ? 2 : 1)))
     return performance.now() - committedMs
   }
   try {
@@ -62,31 +62,31 @@ export async function measureChanges(bench: Pick<Bench, 'size'>, place: Place, s
     const writesPerSecond = (writes.length * 1000) / (performance.now() - startedMs)
     return { writesPerSecond, ms: await Promise.all(writes), othersMs: await others }
   } finally {
-    for (const asker of askers) asker.leave()
+    for (const dnsClient of dnsClients) dnsClient.close()
     await closeDatabase(db)
   }
 }
 
 /** The answer times of consecutive queries. */
 export async function askWhile(port: number, name: string, goOn: () => boolean): Promise<number[]> {
-  const asker = await createAsker(port)
+  const dnsClient = await createDnsClient(port)
   const ms: number[] = []
   try {
     while (goOn()) {
       const startedMs = performance.now()
-      await asker.ask(name, 'A')
+      await dnsClient.query(name, 'A')
       ms.push(performance.now() - startedMs)
       await sleep(pauseMs)
     }
   } finally {
-    asker.leave()
+    dnsClient.close()
   }
   return ms
 }
 
-async function untilThere(asker: Asker, name: string, sinceMs: number, records: number): Promise<void> {
+async function untilThere(dnsClient: DnsClient, name: string, sinceMs: number, records: number): Promise<void> {
   while (performance.now() - sinceMs < giveUpMs) {
-    const answer = await asker.ask(name, 'A', 500)
+    const answer = await dnsClient.query(name, 'A', 500)
     if (answer?.rcode === rcodes.NOERROR && answer.answers === records) return
     await sleep(pauseMs)
   }

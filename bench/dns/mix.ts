@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { rcodes, type typeNumbers } from '../../src/dns/packet/numbers.ts'
 import { zoneName } from './zones.ts'
 
-export type Question = {
+export type Query = {
   name: string
   type: keyof typeof typeNumbers
   rcode: number
@@ -12,7 +12,7 @@ export type Question = {
   sets: number
 }
 
-type Kind = { share: number; label: string; type: Question['type']; rcode?: number; answers: number; sets?: number }
+type Kind = { share: number; label: string; type: Query['type']; rcode?: number; answers: number; sets?: number }
 
 // Percentages. {k} is one of `variants` names without a record of their own.
 const kinds: Kind[] = [
@@ -44,7 +44,7 @@ export function randomNumbers(seed: number): () => number {
   }
 }
 
-export function makeMix(count: number, zones: number, seed: number): Question[] {
+export function makeMix(count: number, zones: number, seed: number): Query[] {
   const random = randomNumbers(seed)
   const dice = kinds.flatMap((kind) => new Array<Kind>(kind.share).fill(kind))
   return Array.from({ length: count }, () => {
@@ -61,7 +61,7 @@ export const floods = {
 } as const
 
 /** A different name for each query, none with a record of its own. */
-export function makeFlood(kind: keyof typeof floods, count: number, zones: number): Question[] {
+export function makeFlood(kind: keyof typeof floods, count: number, zones: number): Query[] {
   const random = randomNumbers(5)
   const { label, rcode, answers } = floods[kind]
   return Array.from({ length: count }, (_, number) => {
@@ -72,6 +72,6 @@ export function makeFlood(kind: keyof typeof floods, count: number, zones: numbe
 }
 
 /** In dnsperf's format. */
-export async function writeMix(file: string, mix: Question[]): Promise<void> {
+export async function writeMix(file: string, mix: Query[]): Promise<void> {
   await writeFile(file, mix.map(({ name, type }) => `${name} ${type}\n`).join(''))
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { compiledProgram } from '../edge/processes.ts'
 import type { Bench } from '../group.ts'
 import { findProgram } from '../programs.ts'
-import { expectAnswers } from './asker.ts'
 import { askWhile, type Changes, measureChanges } from './changes.ts'
+import { expectAnswers } from './client.ts'
 import { load, loadInTurns } from './load.ts'
 import { floods, makeFlood, makeMix, randomNumbers, writeMix } from './mix.ts'
 import { reportAnswers, reportChanges, reportFlood, reportLarge, reportScale, type Scale } from './report.ts'
@@ -44,8 +44,8 @@ export const group = { about: 'The nameserver against PowerDNS with its caches a
 
 async function run(bench: Bench<FigureName>): Promise<void> {
   const { directory, atEnd } = bench
-  const wanted = (bench.only === '' ? parts : bench.only.split(',')) as Part[]
-  const unknown = wanted.find((part) => !parts.includes(part))
+  const selected = (bench.only === '' ? parts : bench.only.split(',')) as Part[]
+  const unknown = selected.find((part) => !parts.includes(part))
   if (unknown !== undefined) throw new Error(`There is no part ${unknown}. The parts are ${parts.join(', ')}.`)
   const sizes = { few: bench.size(1_000, 20), many: bench.size(100_000, 50) }
   const questions = bench.size(20_000, 500)
@@ -68,21 +68,21 @@ async function run(bench: Bench<FigureName>): Promise<void> {
   await expectAnswers(ours.name, ours.ports[0]!, mix)
   const own = { ours, url, signed: false, mixFile, startAnother, sizes, questions, dnsperf: findProgram('dnsperf') }
   const plain: DnsBench = { ...bench, ...own }
-  await runParts(plain, { answers: 'answers', floods: 'floods', changes: 'changes', large: 'large' }, wanted)
-  if (signedParts.some((part) => wanted.includes(part))) {
+  await runParts(plain, { answers: 'answers', floods: 'floods', changes: 'changes', large: 'large' }, selected)
+  if (signedParts.some((part) => selected.includes(part))) {
     const { server, url } = await startAnother(signedName, sizes.few)
     const names = { answers: 'signed', floods: 'signed-floods', changes: 'signed-changes', large: 'signed-large' }
-    await runParts({ ...plain, ours: server, url, signed: true }, names as Record<Kind, Part>, wanted)
+    await runParts({ ...plain, ours: server, url, signed: true }, names as Record<Kind, Part>, selected)
   }
-  if (wanted.includes('scale')) reportScale(bench, await measureScale(plain), sizes)
+  if (selected.includes('scale')) reportScale(bench, await measureScale(plain), sizes)
 }
 
 type Kind = 'answers' | 'floods' | 'changes' | 'large'
 
 /** The limits for signed or unsigned zones. */
-async function runParts(bench: DnsBench, names: Record<Kind, Part>, wanted: Part[]): Promise<void> {
+async function runParts(bench: DnsBench, names: Record<Kind, Part>, selected: Part[]): Promise<void> {
   const { signed, sizes } = bench
-  const kinds = (Object.keys(names) as Kind[]).filter((kind) => wanted.includes(names[kind]))
+  const kinds = (Object.keys(names) as Kind[]).filter((kind) => selected.includes(names[kind]))
   if (kinds.includes('answers') || kinds.includes('floods')) await compareAnswers(bench, kinds)
   if (kinds.includes('changes')) {
     const changes = await measureChanges(bench, anyOf(sizes.few, bench), bench.seconds(10))
@@ -145,7 +145,7 @@ async function compareFloods(bench: DnsBench & { dnsperf: string }, servers: Ser
     const measured = servers.map(({ name }, i) => ({ name, slices: slices[i]!, residentBytes: bytes[i]! }))
     const beside = async (file: string) => {
       let over = false
-      const asked = askWhile(ours.ports[0]!, zoneName(1), () => !over)
+      const answerTimes = askWhile(ours.ports[0]!, zoneName(1), () => !over)
       await load(
         dnsperf,
         { server: ours, mixFile: file, dnssecOk: signed },
@@ -153,7 +153,7 @@ async function compareFloods(bench: DnsBench & { dnsperf: string }, servers: Ser
         floodPerSecond,
       )
       over = true
-      return asked
+      return answerTimes
     }
     const othersMs = { ordinary: await beside(bench.mixFile), flood: await beside(mixFile) }
     reportFlood(bench, { what, measured, bytes: [before, bytes[0]!], othersMs })

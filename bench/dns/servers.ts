@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort } from '../children.ts'
 import { findProgram } from '../programs.ts'
-import { answersWithin } from './asker.ts'
+import { answersWithin } from './client.ts'
 import { signingEnvironment, writePresigned } from './signed.ts'
 import { zoneName } from './zones.ts'
 
@@ -158,7 +158,7 @@ async function start({ name, program, args, cwd, env, ports }: Command): Promise
   const startedMs = performance.now()
   const child = spawn(program, args, { cwd, env: env ?? { PATH: process.env.PATH }, stdio: ['ignore', log, log] })
   let running = true
-  const gone = new Promise<void>((resolve) => {
+  const exited = new Promise<void>((resolve) => {
     const over = () => {
       running = false
       resolve()
@@ -167,7 +167,7 @@ async function start({ name, program, args, cwd, env, ports }: Command): Promise
   })
   const stop = async () => {
     if (running) child.kill('SIGTERM')
-    await gone
+    await exited
   }
   /** The process and its children, one line each. */
   const ofProcesses = async (column: string) => {

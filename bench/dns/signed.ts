@@ -67,8 +67,8 @@ export async function transferZoneFiles(
   const all = Array.from({ length: size }, (_, index) => zoneName(index + 1))
   await writeFile(questions, all.map((zone) => `${head} ${zone}\n`).join(''))
   const output = createWriteStream(answers)
-  const asked = execFile(dig, ['-f', questions], { maxBuffer: 2 ** 30 })
-  asked.stdout!.pipe(output)
+  const query = execFile(dig, ['-f', questions], { maxBuffer: 2 ** 30 })
+  query.stdout!.pipe(output)
   await new Promise<void>((resolve, reject) => output.once('finish', resolve).once('error', reject))
   const texts = new Map<string, string[]>()
   for (const line of (await readFile(answers, 'utf8')).split('\n')) {

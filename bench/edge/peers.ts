@@ -86,7 +86,7 @@ async function start(
   const log = openSync(join(cwd, 'output.log'), 'a')
   const child = spawn(program, args, { cwd, env, stdio: ['ignore', log, log] })
   let running = true
-  const gone = new Promise<void>((resolve) => {
+  const exited = new Promise<void>((resolve) => {
     const over = () => {
       running = false
       resolve()
@@ -95,7 +95,7 @@ async function start(
   })
   const stop = async () => {
     if (running) child.kill(end)
-    await gone
+    await exited
   }
   for (let tries = 0; tries < 600 && running; tries++) {
     if (await listens(port)) return { name, port, pid: child.pid!, stop }

@@ -48,7 +48,7 @@ export async function startEdge(
     stdio: ['ignore', log, log],
   })
   let running = true
-  const gone = new Promise<void>((resolve) => {
+  const exited = new Promise<void>((resolve) => {
     child.once('exit', () => {
       running = false
       resolve()
@@ -63,7 +63,7 @@ export async function startEdge(
     },
     async stop() {
       if (running) child.kill('SIGTERM')
-      await gone
+      await exited
     },
   }
   for (let tries = 0; tries < 1_200 && running; tries++) {

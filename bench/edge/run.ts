@@ -14,7 +14,7 @@ import { measureScale, reportScale, type Sizes, type Start } from './scale.ts'
 import { deploymentHost, fileContent, filePath, seed } from './seed.ts'
 import { load } from './visits.ts'
 
-const wanted = { caddy: 1, nginx: 0.5, workers: 0.6 }
+const limits = { caddy: 1, nginx: 0.5, workers: 0.6 }
 // Of the edge and of nginx.
 const workers = 2
 const connections = 64
@@ -126,7 +126,7 @@ function reportThroughput(bench: EdgeBench, measured: Measured): void {
     if (!peer) continue
     const found = medianRatio(ours, peer.perSecond)
     bench.record(figure, found)
-    console.log(verdict(found >= wanted[figure], `${phrase} ${wanted[figure]} of ${name}`, found.toFixed(2)))
+    console.log(verdict(found >= limits[figure], `${phrase} ${limits[figure]} of ${name}`, found.toFixed(2)))
   }
   console.log('')
 }

@@ -16,7 +16,7 @@ type Scale = {
   sweptBytes: number
 }
 
-const wanted = { memoryMb: 400, slower: 1.1 }
+const limits = { memoryMb: 400, slower: 1.1 }
 // The number of warm-up hosts that aren't measured when they are new.
 const warmHosts = 2
 const blocks = 20
@@ -116,13 +116,13 @@ export function reportScale(bench: EdgeBench, measured: Scale, sizes: Sizes): vo
   )
   const maxBytes = Math.max(startedBytes.many, sweptBytes)
   bench.record('memory', `${mb(sweptBytes)} MB`)
-  const memory = `memory with ${many} deployments and as many domains under ${wanted.memoryMb} MB`
-  console.log(verdict(maxBytes < wanted.memoryMb * 2 ** 20, memory, `${mb(maxBytes)} MB`))
+  const memory = `memory with ${many} deployments and as many domains under ${limits.memoryMb} MB`
+  console.log(verdict(maxBytes < limits.memoryMb * 2 ** 20, memory, `${mb(maxBytes)} MB`))
   for (const kind of ['cold', 'warm'] as const) {
     const ratio = quantile(measured[kind].many, 0.5) / quantile(measured[kind].few, 0.5)
     bench.record(kind === 'cold' ? 'newHost' : 'knownHost', ratio)
     const which = kind === 'cold' ? 'new' : 'known'
-    const bound = `first byte of a ${which} host no slower than with ${few} (within ${wanted.slower})`
-    console.log(verdict(ratio <= wanted.slower, bound, ratio.toFixed(2)))
+    const bound = `first byte of a ${which} host no slower than with ${few} (within ${limits.slower})`
+    console.log(verdict(ratio <= limits.slower, bound, ratio.toFixed(2)))
   }
 }

@@ -2,7 +2,7 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { answerParent } from '../children.ts'
-import { createAsker } from '../dns/asker.ts'
+import { createDnsClient } from '../dns/client.ts'
 
 export type Honest = {
   apiPort: number
@@ -21,9 +21,9 @@ export type Latencies = Record<string, number[]>
 // Only for one measurement: the server may close an idle connection at any time.
 let agent: Agent
 
-type Sent = { port: number; method?: string; path: string; headers: Record<string, string>; body?: string }
+type Call = { port: number; method?: string; path: string; headers: Record<string, string>; body?: string }
 
-function ask({ port, method = 'GET', path, headers, body }: Sent): Promise<number> {
+function ask({ port, method = 'GET', path, headers, body }: Call): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request({ host: '127.0.0.1', port, method, path, headers, agent }, (response) => {
       response.resume()
@@ -38,14 +38,14 @@ function ask({ port, method = 'GET', path, headers, body }: Sent): Promise<numbe
 async function measure(honest: Honest): Promise<Latencies> {
   const { apiPort, token, edgePort, edgeHost, dnsPort, dnsName, seconds, perSecond } = honest
   agent = new Agent({ keepAlive: true, maxSockets: 64 })
-  const asker = await createAsker(dnsPort)
+  const dnsClient = await createDnsClient(dnsPort)
   const headers = { authorization: `Bearer ${token}` }
-  const expect = async (status: number, sent: Sent) => {
+  const expect = async (status: number, sent: Call) => {
     const got = await ask(sent)
     if (got !== status) throw new Error(`${sent.method ?? 'GET'} ${sent.path} answered ${got}`)
   }
   const body = JSON.stringify({ subject: 'a question', message: 'an answer?' })
-  const asked: Record<string, () => Promise<unknown>> = {
+  const checks: Record<string, () => Promise<unknown>> = {
     'GET /projects': () => expect(200, { port: apiPort, path: '/api/projects', headers }),
     'POST /tickets': () =>
       expect(201, {
@@ -57,12 +57,12 @@ async function measure(honest: Honest): Promise<Latencies> {
       }),
     'edge page': () => expect(200, { port: edgePort, path: '/', headers: { host: edgeHost } }),
     'DNS A': async () => {
-      const answer = await asker.ask(dnsName, 'A', 10_000)
+      const answer = await dnsClient.query(dnsName, 'A', 10_000)
       if (answer?.answers !== 1) throw new Error(`${dnsName} A answered ${JSON.stringify(answer)}`)
     },
   }
   const latencies: Latencies = {}
-  const lanes = Object.entries(asked).map(async ([name, once], lane) => {
+  const lanes = Object.entries(checks).map(async ([name, once], lane) => {
     const taken: number[] = []
     latencies[name] = taken
     const startMs = performance.now() + lane
@@ -80,7 +80,7 @@ async function measure(honest: Honest): Promise<Latencies> {
   try {
     await Promise.all(lanes)
   } finally {
-    asker.leave()
+    dnsClient.close()
     agent.destroy()
   }
   return latencies

@@ -5,17 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Child, startChild } from '../children.ts'
 import { quantile, table, verdict } from '../figures.ts'
 import type { Bench, Figure } from '../group.ts'
-import { acts, type Tally } from './acts.ts'
+import { attacks, type Tally } from './attacks.ts'
 import type { Honest, Latencies } from './honest.ts'
 import { startWorld, type World } from './world.ts'
 
-const wantedRatio = 2
+const maxRatio = 2
 const file = (name: string) => join(import.meta.dirname, name)
 
-type Measured = { act: string; quiet: Latencies; hostile: Latencies; tally: Tally }
+type Measured = { attack: string; quiet: Latencies; hostile: Latencies; tally: Tally }
 
 const figures: Record<string, Figure> = Object.fromEntries(
-  acts.map(({ name }) => [
+  attacks.map(({ name }) => [
     name,
     { what: `p99 beside a hostile tenant's ${name}, the worst of API, edge and DNS`, against: 'quiet' },
   ]),
@@ -37,9 +37,9 @@ async function run(bench: Bench): Promise<void> {
   const ask = { ...world.honest, ...pace }
   await tenants.honest.ask<Latencies>({ ...ask, seconds: bench.size(3, 0.1) })
   const measured: Measured[] = []
-  for (const { name } of acts.filter(({ name }) => name.includes(only))) {
+  for (const { name } of attacks.filter(({ name }) => name.includes(only))) {
     measured.push(
-      await measure(tenants, world, ask, { act: name, rounds: bench.rounds(2), leadMs: bench.size(1_000, 100) }),
+      await measure(tenants, world, ask, { attack: name, rounds: bench.rounds(2), leadMs: bench.size(1_000, 100) }),
     )
   }
   report(bench, measured)
@@ -52,13 +52,13 @@ async function measure(
   world: World,
   ask: Honest,
   // An attack runs for a while before it is measured.
-  { act, rounds, leadMs }: { act: string; rounds: number; leadMs: number },
+  { attack, rounds, leadMs }: { attack: string; rounds: number; leadMs: number },
 ): Promise<Measured> {
-  const measured: Measured = { act, quiet: {}, hostile: {}, tally: {} }
+  const measured: Measured = { attack, quiet: {}, hostile: {}, tally: {} }
   for (let round = 0; round < rounds; round++) {
-    console.error(`${act}, round ${round + 1} of ${rounds} …`)
+    console.error(`${attack}, round ${round + 1} of ${rounds} …`)
     add(measured.quiet, await honest.ask<Latencies>(ask))
-    await hostile.ask({ begin: act, hostile: world.hostile })
+    await hostile.ask({ begin: attack, hostile: world.hostile })
     await sleep(leadMs)
     add(measured.hostile, await honest.ask<Latencies>(ask))
     const tally = await hostile.ask<Tally>({ stop: true })
@@ -75,22 +75,20 @@ function add(all: Latencies, more: Latencies): void {
 function report(bench: Bench, measured: Measured[]): void {
   const rows = [['', 'quiet p50', 'p99', 'hostile p50', 'p99', 'ratio of p99']]
   const worst = new Map<string, number>()
-  for (const { act, quiet, hostile, tally } of measured) {
+  for (const { attack, quiet, hostile, tally } of measured) {
     const done = Object.entries(tally).map(([status, count]) => `${count} × ${status}`)
-    rows.push([`${act} (${done.join(', ') || 'none ended'})`, '', '', '', '', ''])
+    rows.push([`${attack} (${done.join(', ') || 'none ended'})`, '', '', '', '', ''])
     for (const [name, calm] of Object.entries(quiet)) {
       const pressed = hostile[name]!
       const ratio = quantile(pressed, 0.99) / quantile(calm, 0.99)
       const figures = [calm, pressed].flatMap((values) => [quantile(values, 0.5), quantile(values, 0.99)])
       rows.push([`  ${name}`, ...figures.map((ms) => `${ms.toFixed(1)} ms`), ratio.toFixed(2)])
-      worst.set(act, Math.max(worst.get(act) ?? 0, ratio))
+      worst.set(attack, Math.max(worst.get(attack) ?? 0, ratio))
     }
   }
   console.log(`${table(rows)}\n`)
-  for (const [act, ratio] of worst) {
-    bench.record(act, ratio)
-    console.log(
-      verdict(ratio <= wantedRatio, `p99 at most ${wantedRatio} times the quiet one, ${act}`, ratio.toFixed(2)),
-    )
+  for (const [attack, ratio] of worst) {
+    bench.record(attack, ratio)
+    console.log(verdict(ratio <= maxRatio, `p99 at most ${maxRatio} times the quiet one, ${attack}`, ratio.toFixed(2)))
   }
 }

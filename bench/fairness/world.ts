@@ -9,8 +9,8 @@ import { closeDatabase, openDatabase } from '../../src/platform/database/databas
 import { createAccount } from '../../src/services/accounts/index.ts'
 import { createCaller } from '../caller.ts'
 import { type Child, freePort, startPlatform } from '../children.ts'
-import { createAsker } from '../dns/asker.ts'
-import type { Hostile } from './acts.ts'
+import { createDnsClient } from '../dns/client.ts'
+import type { Hostile } from './attacks.ts'
 import type { Honest } from './honest.ts'
 
 export type World = { server: Child; honest: Omit<Honest, 'seconds' | 'perSecond'>; hostile: Hostile }
@@ -73,15 +73,15 @@ export async function newAccount(url: string, name: string): Promise<string> {
 }
 
 export async function answered(port: number, name: string): Promise<void> {
-  const asker = await createAsker(port)
+  const dnsClient = await createDnsClient(port)
   try {
     for (let tries = 0; tries < 200; tries++) {
-      if ((await asker.ask(name, 'A', 500))?.answers === 1) return
+      if ((await dnsClient.query(name, 'A', 500))?.answers === 1) return
       await sleep(20)
     }
     throw new Error(`${name} is not answered`)
   } finally {
-    asker.leave()
+    dnsClient.close()
   }
 }
 

@@ -4,35 +4,35 @@ import { type Repeated, written } from './payloads.ts'
 import { pieceSizes, type Send, type Surface, surface, type Target } from './surface.ts'
 import { chunked, exchange, head, repeat } from './wire.ts'
 
-type Asked = { method: string; path: (target: Target) => string; type: string; anonymous?: boolean }
+type Endpoint = { method: string; path: (target: Target) => string; type: string; anonymous?: boolean }
 
-const headersOf = ({ token }: Target, { type, anonymous }: Asked) => [
+const headersOf = ({ token }: Target, { type, anonymous }: Endpoint) => [
   'Connection: close',
   `Content-Type: ${type}`,
   ...(anonymous ? [] : [`Authorization: Bearer ${token}`]),
 ]
 
-function send(asked: Asked, length: (bytes: number) => string, payload: (bytes: number) => Buffer): Send {
+function send(endpoint: Endpoint, length: (bytes: number) => string, payload: (bytes: number) => Buffer): Send {
   return (target) => {
-    const path = `/api${asked.path(target)}`
-    const headers = [...headersOf(target, asked), length(target.bytes)]
-    const { method } = asked
+    const path = `/api${endpoint.path(target)}`
+    const headers = [...headersOf(target, endpoint), length(target.bytes)]
+    const { method } = endpoint
     return exchange(target.apiPort, head({ method, path, host: 'localhost', headers }), payload(target.bytes))
   }
 }
 
-const inChunks = (asked: Asked, size: number) =>
+const inChunks = (endpoint: Endpoint, size: number) =>
   send(
-    asked,
+    endpoint,
     () => 'Transfer-Encoding: chunked',
     (bytes) => chunked(bytes, size),
   )
 
-const password: Asked = { method: 'POST', path: () => '/auth/password', type: 'application/json', anonymous: true }
-const hook: Asked = { method: 'POST', path: () => '/hooks/deploy/x', type: 'application/json', anonymous: true }
-const ticket: Asked = { method: 'POST', path: () => '/tickets', type: 'application/json' }
-const upload: Asked = { method: 'PUT', path: () => `/uploads/${'0'.repeat(64)}`, type: 'application/octet-stream' }
-const zone: Asked = { method: 'PUT', path: ({ zone }) => `/dns/${zone}/zone?dryRun=true`, type: 'text/dns' }
+const password: Endpoint = { method: 'POST', path: () => '/auth/password', type: 'application/json', anonymous: true }
+const hook: Endpoint = { method: 'POST', path: () => '/hooks/deploy/x', type: 'application/json', anonymous: true }
+const ticket: Endpoint = { method: 'POST', path: () => '/tickets', type: 'application/json' }
+const upload: Endpoint = { method: 'PUT', path: () => `/uploads/${'0'.repeat(64)}`, type: 'application/octet-stream' }
+const zone: Endpoint = { method: 'PUT', path: ({ zone }) => `/dns/${zone}/zone?dryRun=true`, type: 'text/dns' }
 const sorts = {
   'a password': password,
   'a deploy hook': hook,
@@ -48,8 +48,8 @@ export const apiBodies: Surface = {
     (bytes) => repeat('x', bytes),
   ),
   shapes: Object.fromEntries(
-    Object.entries(sorts).flatMap(([name, asked]) =>
-      pieceSizes.map((size) => [`${name} in chunks of ${size}`, inChunks(asked, size)]),
+    Object.entries(sorts).flatMap(([name, endpoint]) =>
+      pieceSizes.map((size) => [`${name} in chunks of ${size}`, inChunks(endpoint, size)]),
     ),
   ),
 }

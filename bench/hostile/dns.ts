@@ -1,7 +1,7 @@
 // Hostile messages to the nameserver, and zone files to the API.
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
-import { createAsker } from '../dns/asker.ts'
+import { createDnsClient } from '../dns/client.ts'
 import * as payloads from './payloads.ts'
 import { type Send, type Surface, surface } from './surface.ts'
 import { exchange, head, outcome, repeat, writeAll } from './wire.ts'
@@ -35,9 +35,9 @@ function overUdp(message: (name: string) => Buffer): Send {
       })
     }
     socket.close()
-    const asker = await createAsker(dnsPort)
-    const answer = (await asker.ask(dnsName, 'A', 10_000)) === null ? 'unanswered' : 'answered'
-    asker.leave()
+    const dnsClient = await createDnsClient(dnsPort)
+    const answer = (await dnsClient.query(dnsName, 'A', 10_000)) === null ? 'unanswered' : 'answered'
+    dnsClient.close()
     return answer
   }
 }
@@ -53,8 +53,8 @@ const file =
       'Content-Type: text/dns',
       `Content-Length: ${content.length}`,
     ]
-    const asked = head({ method: 'PUT', path: `/api/dns/${zone}/zone?dryRun=true`, host: 'localhost', headers })
-    return exchange(apiPort, asked, content)
+    const requestHead = head({ method: 'PUT', path: `/api/dns/${zone}/zone?dryRun=true`, host: 'localhost', headers })
+    return exchange(apiPort, requestHead, content)
   }
 
 export const dns: Surface = surface(payloads.messages, overTcp)

@@ -1,5 +1,5 @@
 // The payloads: plain ones, and hostile ones for the same parser.
-import { packet } from '../dns/asker.ts'
+import { packet } from '../dns/client.ts'
 import { pieceSizes } from './surface.ts'
 import { repeat } from './wire.ts'
 

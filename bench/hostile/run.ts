@@ -6,7 +6,7 @@ import { type Child, startChild, type Usage } from '../children.ts'
 import type { Latencies } from '../fairness/honest.ts'
 import { quantile, table, verdict } from '../figures.ts'
 import type { Bench, Figure } from '../group.ts'
-import type { Order, Sent } from './sender.ts'
+import type { Order, Result } from './sender.ts'
 import { surfaces } from './shapes.ts'
 import type { Surface, Target } from './surface.ts'
 import { startWorld, type World } from './world.ts'
@@ -72,7 +72,7 @@ async function measure(all: All, name: string, { shapes }: Surface): Promise<Row
 }
 
 function send({ sender, target }: All, surface: string, shape: string | null, seconds: number, everyMs: number | null) {
-  return sender.ask<Sent>({ surface, shape, target, seconds, everyMs } satisfies Order)
+  return sender.ask<Result>({ surface, shape, target, seconds, everyMs } satisfies Order)
 }
 
 /** The platform's CPU time per message, without its idle use. */

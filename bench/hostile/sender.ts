@@ -8,11 +8,11 @@ import type { Target } from './surface.ts'
 export type Order = { surface: string; shape: string | null; target: Target; seconds: number; everyMs: number | null }
 
 /** `ends`: counts messages by how they ended. */
-export type Sent = { messages: number; ms: number; ends: Record<string, number> }
+export type Result = { messages: number; ms: number; ends: Record<string, number> }
 
 const maxAtOnce = 4
 
-async function send({ surface, shape, target, seconds, everyMs }: Order): Promise<Sent> {
+async function send({ surface, shape, target, seconds, everyMs }: Order): Promise<Result> {
   const { plain, shapes } = surfaces[surface]!
   const once = shape === null ? plain : shapes[shape]!
   const ends: Record<string, number> = {}

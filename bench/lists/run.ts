@@ -84,12 +84,12 @@ async function run(bench: Bench<'worst'>): Promise<void> {
   const lists = listsOf(document, full.paths).flatMap((list) =>
     queriesOf(list).map((query) => `${list.path}${query && `?${query}`}`),
   )
-  const asked = ['/account', ...searches, ...lists].flatMap((path) => [
+  const targets = ['/account', ...searches, ...lists].flatMap((path) => [
     { name: path, path, of: (server: Server) => server.token },
     ...(path === '/account' ? [{ name: `${path} (narrowed)`, path, of: (server: Server) => server.narrowed }] : []),
   ])
   const rows: { name: string; emptyMs: number; fullMs: number; ratio: number }[] = []
-  for (const { name, path, of } of asked.filter((one) => one.name.includes(bench.only))) {
+  for (const { name, path, of } of targets.filter((one) => one.name.includes(bench.only))) {
     const times = { empty: [] as number[], full: [] as number[] }
     for (let turn = -warmUps; turn < requests; turn++) {
       // In turns, so that a machine that gets slower or faster favours no side.

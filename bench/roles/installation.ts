@@ -49,10 +49,10 @@ export async function startInstallation(program: string, url: string, directory:
       env: { ...environment, METRICS_PORT: String(metricsPort) },
       stdio: ['ignore', log, log],
     })
-    const gone = once(child, 'exit')
+    const exited = once(child, 'exit')
     stops.push(async () => {
       if (child.exitCode === null) child.kill('SIGTERM')
-      await gone
+      await exited
     })
     await until(`the ${role}`, async () => {
       if (child.exitCode !== null) throw new Error(`the ${role} ended:\n${await readFile(logFile, 'utf8')}`)

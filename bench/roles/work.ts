@@ -1,7 +1,7 @@
 // The work of each role: what grows with the number of sites and their visitors.
 import { Agent, type ClientRequest, type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
-import { createAsker } from '../dns/asker.ts'
+import { createDnsClient } from '../dns/client.ts'
 import type { Installation, Role } from './installation.ts'
 
 export type Kind = {
@@ -28,17 +28,17 @@ export const kindNames = [
 const page = '/page-99'
 
 /** Throws for an error response or no response. */
-function sent(ask: ClientRequest, body?: string): Promise<void> {
+function send(clientRequest: ClientRequest, body?: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    ask.on('response', (response: IncomingMessage) => {
+    clientRequest.on('response', (response: IncomingMessage) => {
       const { statusCode = 0 } = response
       response.resume().on('error', reject)
       response.on('end', () => {
         if (statusCode >= 200 && statusCode < 300) resolve()
-        else reject(new Error(`${ask.method} ${ask.path}: ${statusCode}`))
+        else reject(new Error(`${clientRequest.method} ${clientRequest.path}: ${statusCode}`))
       })
     })
-    ask.on('error', reject).end(body)
+    clientRequest.on('error', reject).end(body)
   })
 }
 
@@ -46,15 +46,15 @@ export async function kindsOf(installation: Installation): Promise<{ kinds: Kind
   const { ports, call, token, project, domain, host } = installation
   const agent = new Agent({ keepAlive: true })
   const secure = new SecureAgent({ keepAlive: true })
-  const asker = await createAsker(ports.dns)
+  const dnsClient = await createDnsClient(ports.dns)
   const local = { host: '127.0.0.1' }
   const api = (method: string, path: string, body?: object) => {
     const text = body && JSON.stringify(body)
     const headers = { authorization: `Bearer ${token}`, ...(text && { 'content-type': 'application/json' }) }
-    return sent(request({ ...local, port: ports.api, method, path: `/api${path}`, agent, headers }), text)
+    return send(request({ ...local, port: ports.api, method, path: `/api${path}`, agent, headers }), text)
   }
   const visit = (options: RequestOptions) =>
-    sent(
+    send(
       secureRequest({
         ...local,
         port: ports.https,
@@ -72,8 +72,9 @@ export async function kindsOf(installation: Installation): Promise<{ kinds: Kind
       if (state === 'ERROR') throw new Error(`the deployment ${id} failed`)
     }
   }
-  const ask = async () => {
-    const answer = (await asker.ask(`www.${domain}`, 'A')) ?? (await asker.ask(`www.${domain}`, 'A', 10_000))
+  const query = async () => {
+    const answer =
+      (await dnsClient.query(`www.${domain}`, 'A')) ?? (await dnsClient.query(`www.${domain}`, 'A', 10_000))
     if (answer?.answers !== 1) throw new Error(`the nameserver answered ${JSON.stringify(answer)}`)
   }
   const ticket = { subject: 'Bench', message: 'How much is a second?' }
@@ -105,7 +106,7 @@ export async function kindsOf(installation: Installation): Promise<{ kinds: Kind
         name: 'edge: an 8 KB page over HTTP',
         atOnce: 64,
         warmUp: 20000,
-        once: () => sent(request({ ...local, port: ports.http, path: page, headers: { host }, agent })),
+        once: () => send(request({ ...local, port: ports.http, path: page, headers: { host }, agent })),
       },
       {
         role: 'edge',
@@ -121,7 +122,7 @@ export async function kindsOf(installation: Installation): Promise<{ kinds: Kind
         warmUp: 2000,
         once: () => visit({ agent: false }),
       },
-      { role: 'nameserver', name: 'nameserver: an answer over UDP', atOnce: 128, warmUp: 50000, once: ask },
+      { role: 'nameserver', name: 'nameserver: an answer over UDP', atOnce: 128, warmUp: 50000, once: query },
       {
         role: 'worker',
         name: 'worker: a deployment of a static site of 220 files',
@@ -131,7 +132,7 @@ export async function kindsOf(installation: Installation): Promise<{ kinds: Kind
       },
     ],
     close() {
-      asker.leave()
+      dnsClient.close()
       agent.destroy()
       secure.destroy()
     },

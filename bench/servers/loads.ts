@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import type { Child } from '../children.ts'
 import { loadWith } from '../edge/visits.ts'
-import type { Question } from './messages.ts'
+import type { MessageLoad } from './messages.ts'
 
 export const loadNames = [
   'Responses of 2 KB',
@@ -39,7 +39,8 @@ export function loadsBy(wrk: string, messages: Child): Load[] {
       name: 'WebSocket echoes',
       unit: 'messages',
       perRequest: 1,
-      run: (port, host, seconds) => messages.ask<number>({ port, host, connections: 32, seconds } satisfies Question),
+      run: (port, host, seconds) =>
+        messages.ask<number>({ port, host, connections: 32, seconds } satisfies MessageLoad),
     },
   ]
 }

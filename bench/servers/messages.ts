@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { answerParent } from '../children.ts'
 import { maxSliceSeconds } from '../slices.ts'
 
-export type Question = { port: number; host: string; connections: number; seconds: number }
+export type MessageLoad = { port: number; host: string; connections: number; seconds: number }
 
 const message = Buffer.alloc(64, 'm')
 const frameBytes = 2 + message.length
@@ -35,7 +35,7 @@ async function join(port: number, host: string): Promise<Socket> {
 }
 
 /** Echoes per second. */
-async function measure({ port, host, connections, seconds }: Question): Promise<number> {
+async function measure({ port, host, connections, seconds }: MessageLoad): Promise<number> {
   const sockets = await Promise.all(Array.from({ length: connections }, () => join(port, host)))
   let echoes = 0
   for (const socket of sockets) {

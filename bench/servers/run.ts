@@ -16,7 +16,7 @@ import type { Bench, Figure } from '../group.ts'
 import { findProgram } from '../programs.ts'
 import { type Load, loadNames, loadsBy } from './loads.ts'
 
-const wanted = 1
+const minRatio = 1
 const host = deploymentHost(1)
 const program = join(import.meta.dirname, 'program.mjs')
 
@@ -74,10 +74,10 @@ async function startProgram(): Promise<Peer> {
   const port = await freePort()
   const env = { PATH: process.env.PATH, PORT: String(port), NODE_ENV: 'production' }
   const child = spawn(process.execPath, [program], { env, stdio: 'inherit' })
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const stop = async () => {
     child.kill('SIGTERM')
-    await gone
+    await exited
   }
   return { name: 'direct', port, pid: child.pid!, stop }
 }
@@ -96,14 +96,14 @@ async function expectAnswers({ name, port }: Peer): Promise<void> {
       sent.on('error', (error) => resolve(error.message)).end(body)
     })
   const right = { '/': '200 2048', '/large': '200 1048576', '/events': '200 10000' }
-  for (const [path, wanted] of Object.entries(right)) {
+  for (const [path, expected] of Object.entries(right)) {
     let answer = ''
     // The program may still be starting.
-    for (let tries = 0; tries < 600 && answer !== wanted; tries++) {
+    for (let tries = 0; tries < 600 && answer !== expected; tries++) {
       answer = await ask('GET', path)
-      if (answer !== wanted) await sleep(50)
+      if (answer !== expected) await sleep(50)
     }
-    if (answer !== wanted) throw new Error(`${name} answers ${path} with ${answer}`)
+    if (answer !== expected) throw new Error(`${name} answers ${path} with ${answer}`)
   }
   const upload = await ask('POST', '/upload', 'x'.repeat(64 << 10))
   if (upload !== '200 5') throw new Error(`${name} answers an upload with ${upload}`)
@@ -156,7 +156,8 @@ function report(bench: Bench, measured: Measured): void {
     const relation = caddy.length === 0 ? '–' : ratio.toFixed(2)
     if (caddy.length > 0) bench.record(load.name, ratio)
     rows.push([load.name, load.unit, rate(edge), rate(caddy), rate(direct), relation, cpu(edge), cpu(caddy)])
-    if (caddy.length > 0) verdicts.push(verdict(ratio >= wanted, `${load.name} at least ${wanted} of Caddy`, relation))
+    if (caddy.length > 0)
+      verdicts.push(verdict(ratio >= minRatio, `${load.name} at least ${minRatio} of Caddy`, relation))
   }
   console.log(`${table(rows)}\n\nµs: processor time of the proxy alone for each\n\n${verdicts.join('\n')}\n`)
 }

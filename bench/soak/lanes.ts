@@ -4,8 +4,8 @@ import { Agent, type IncomingMessage, request } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
 import { connect } from 'node:net'
-import { createAsker, packet } from '../dns/asker.ts'
-import type { Question } from '../dns/mix.ts'
+import { createDnsClient, packet } from '../dns/client.ts'
+import type { Query } from '../dns/mix.ts'
 import { commit } from './site.ts'
 
 export type World = {
@@ -33,7 +33,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
   const agent = new Agent({ keepAlive: true, maxSockets: 128 })
   const pages = new Agent({ keepAlive: true, maxSockets: 128 })
   const secure = new SecureAgent({ keepAlive: true, maxSockets: 64, rejectUnauthorized: false })
-  const asker = await createAsker(dnsPort)
+  const dnsClient = await createDnsClient(dnsPort)
   const one = <T>(list: readonly T[]) => list[randomInt(list.length)]!
 
   const call = async <T>(method: string, path: string, body?: object | string, expected = [200, 201, 202, 204]) => {
@@ -85,7 +85,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
 
   /** Opens a ticket with replies, closed some tickets later. */
   async function ticket(number: number): Promise<void> {
-    const made = { subject: `Question ${number}`, message: 'word '.repeat(randomInt(5, 500)) }
+    const made = { subject: `Query ${number}`, message: 'word '.repeat(randomInt(5, 500)) }
     const { id } = await call<{ id: string }>('POST', '/tickets', made)
     await call('POST', `/tickets/${id}/messages`, { message: 'more '.repeat(randomInt(5, 100)) })
     tickets.push(id)
@@ -156,15 +156,15 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
       const session = connectHttp2(`https://127.0.0.1:${httpsPort}`, { servername: domain, rejectUnauthorized: false })
       session.on('error', reject)
       let open = 5
-      for (let stream = 0; stream < 5; stream++) {
-        const asked = session.request({ ':path': one(paths), ':authority': domain, 'accept-encoding': 'br' })
-        asked.on(
+      for (let sent = 0; sent < 5; sent++) {
+        const stream = session.request({ ':path': one(paths), ':authority': domain, 'accept-encoding': 'br' })
+        stream.on(
           'response',
           (headers) => headers[':status'] === 200 || reject(new Error(`HTTP/2 ${headers[':status']}`)),
         )
-        asked.on('error', reject)
-        asked.resume()
-        asked.on('close', () => {
+        stream.on('error', reject)
+        stream.resume()
+        stream.on('close', () => {
           if (--open > 0) return
           session.close()
           resolve()
@@ -174,7 +174,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
   }
 
   /** Some existing names, and some that were never queried. */
-  function question(number: number): { name: string; type: Question['type'] } {
+  function question(number: number): { name: string; type: Query['type'] } {
     if (number % 5 === 0) return { name: `x${randomInt(1e9)}.${domain}`, type: 'A' }
     return { name: number % 3 === 0 ? domain : `n${randomInt(600)}.large.test`, type: number % 7 === 0 ? 'AAAA' : 'A' }
   }
@@ -183,9 +183,9 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
     const { name, type } = question(number)
     // Resolvers retry, too.
     const answer =
-      (await asker.ask(name, type, 5_000)) ??
-      (await asker.ask(name, type, 5_000)) ??
-      (await asker.ask(name, type, 10_000))
+      (await dnsClient.query(name, type, 5_000)) ??
+      (await dnsClient.query(name, type, 5_000)) ??
+      (await dnsClient.query(name, type, 10_000))
     if (!answer?.authoritative) throw new Error(`${name} ${type}: ${JSON.stringify(answer)}`)
   }
 
@@ -193,10 +193,10 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
     return new Promise((resolve, reject) => {
       const { name, type } = question(number)
       const socket = connect(dnsPort, '127.0.0.1')
-      const asked = packet(number & 0xffff, name, type)
-      const framed = Buffer.alloc(2 + asked.length)
-      framed.writeUInt16BE(asked.length, 0)
-      asked.copy(framed, 2)
+      const query = packet(number & 0xffff, name, type)
+      const framed = Buffer.alloc(2 + query.length)
+      framed.writeUInt16BE(query.length, 0)
+      query.copy(framed, 2)
       socket.setTimeout(timeoutMs, () => socket.destroy(new Error('no answer over TCP')))
       socket.on('error', reject)
       socket.on('close', () => reject(new Error('closed before the answer')))
@@ -237,7 +237,7 @@ export async function lanesOf(world: World, signal: AbortSignal): Promise<{ lane
     ],
     close() {
       for (const one of [agent, pages, secure]) one.destroy()
-      asker.leave()
+      dnsClient.close()
     },
   }
 }

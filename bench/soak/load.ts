@@ -22,7 +22,7 @@ async function drive({ name, perSecond, once }: Lane): Promise<void> {
   const startMs = performance.now()
   const open = new Set<Promise<void>>()
   const start = (number: number) => {
-    const asked: Promise<void> = once(number)
+    const pending: Promise<void> = once(number)
       .then(() => {
         tally.requests[name] = (tally.requests[name] ?? 0) + 1
       })
@@ -31,8 +31,8 @@ async function drive({ name, perSecond, once }: Lane): Promise<void> {
         tally.failures++
         if (tally.firstFailures.length < maxTold) tally.firstFailures.push(`${name}: ${(error as Error).message}`)
       })
-      .finally(() => open.delete(asked))
-    open.add(asked)
+      .finally(() => open.delete(pending))
+    open.add(pending)
   }
   for (let number = 0; !stopping.signal.aborted; ) {
     for (const due = (fullPaceMs(performance.now() - startMs) * perSecond) / 1000; number < due; number++) {
@@ -56,8 +56,8 @@ async function obey(order: Order): Promise<Tally> {
     const { only, scale, ...world } = order.begin
     const { lanes, close } = await lanesOf(world, stopping.signal)
     leave = close
-    const wanted = lanes.filter(({ name }) => only.length === 0 || only.some((part) => name.startsWith(part)))
-    running = Promise.all(wanted.map((lane) => drive({ ...lane, perSecond: lane.perSecond * scale })))
+    const selected = lanes.filter(({ name }) => only.length === 0 || only.some((part) => name.startsWith(part)))
+    running = Promise.all(selected.map((lane) => drive({ ...lane, perSecond: lane.perSecond * scale })))
   }
   return tally
 }

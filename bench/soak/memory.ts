@@ -8,12 +8,12 @@ export const mb = (bytes: number) => bytes / 2 ** 20
 /** Queries the probe in the node under test. */
 export function probe(socketPath: string, path = '/'): Promise<Probed> {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath, path, timeout: 30_000 }, async (response) => {
+    const outgoing = request({ socketPath, path, timeout: 30_000 }, async (response) => {
       resolve(JSON.parse(Buffer.concat(await response.toArray()).toString()))
     })
-    asked.on('timeout', () => asked.destroy(new Error('the probe does not answer')))
-    asked.on('error', reject)
-    asked.end()
+    outgoing.on('timeout', () => outgoing.destroy(new Error('the probe does not answer')))
+    outgoing.on('error', reject)
+    outgoing.end()
   })
 }
 

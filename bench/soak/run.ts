@@ -88,10 +88,10 @@ async function startNode(): Promise<Started> {
     },
     stdio: ['ignore', log, log],
   })
-  const gone = once(server, 'exit')
+  const exited = once(server, 'exit')
   closers.push(async () => {
     server.kill('SIGTERM')
-    await gone
+    await exited
   })
   const keyFile = join(dataDir, 'test-key')
   await until('the platform to start', async () => {
@@ -153,7 +153,7 @@ async function watch(server: ChildProcess, probePath: string, load: Child): Prom
   const samples: { x: number; y: number }[] = []
   const startMs = performance.now()
   const passedMinutes = () => (performance.now() - startMs) / 60_000
-  let told = 0
+  let reported = 0
   let cpuMs = (await probe(probePath)).cpuMs
   let cpuAtMs = startMs
   let tally: Tally = { requests: {}, failures: 0, late: 0, firstFailures: [] }
@@ -162,8 +162,8 @@ async function watch(server: ChildProcess, probePath: string, load: Child): Prom
     if (server.exitCode !== null || server.signalCode !== null) throw new Error('the platform ended during the soak')
     const { rss } = (await rssOf(server.pid!))!
     samples.push({ x: passedMinutes(), y: mb(rss) })
-    if (passedMinutes() < told + 1) continue
-    told++
+    if (passedMinutes() < reported + 1) continue
+    reported++
     const probed = await probe(probePath)
     tally = await load.ask<Tally>('tally')
     const { memory } = probed
@@ -173,7 +173,7 @@ async function watch(server: ChildProcess, probePath: string, load: Child): Prom
     const postgres = descendants(server.pid!).filter(({ name }) => name === 'postgres')
     const requests = Object.values(tally.requests).reduce((sum, count) => sum + count, 0)
     const cells = [
-      String(told),
+      String(reported),
       ...[memory.rss, memory.heapUsed, memory.heapTotal, memory.external, memory.arrayBuffers].map((one) =>
         mb(one).toFixed(0),
       ),
@@ -190,11 +190,11 @@ async function watch(server: ChildProcess, probePath: string, load: Child): Prom
   }
   const counts = Object.entries(tally.requests).map(([name, count]) => [name, String(count)])
   console.log(`\n${table([['lane', 'requests'], ...counts])}\n`)
-  const kept = samples.filter(({ x }) => x >= warmupMinutes)
-  const perMinute = slope(kept)
+  const fitted = samples.filter(({ x }) => x >= warmupMinutes)
+  const perMinute = slope(fitted)
   const [loadNow] = loadavg()
   console.log(
-    `RSS ${kept.at(0)?.y.toFixed(0)} MB after ${warmupMinutes.toFixed(0)} minutes, ${kept.at(-1)?.y.toFixed(0)} MB at the end; late ${tally.late}; load average ${loadNow!.toFixed(1)} on ${availableParallelism()} processors`,
+    `RSS ${fitted.at(0)?.y.toFixed(0)} MB after ${warmupMinutes.toFixed(0)} minutes, ${fitted.at(-1)?.y.toFixed(0)} MB at the end; late ${tally.late}; load average ${loadNow!.toFixed(1)} on ${availableParallelism()} processors`,
   )
   const judged = passedMinutes() >= minMinutes
   const bound = `RSS grows by at most ${maxSlopeMb} MB a minute after warm-up${judged ? '' : ` (not judged below ${minMinutes} minutes)`}`

@@ -3,10 +3,10 @@ import { connect, createSecureContext } from 'node:tls'
 import { answerParent } from '../children.ts'
 
 /** Repeats one name for some time, or uses each name once. */
-export type Question = { port: number; names: string[]; seconds: number | null }
-export type Done = { handshakes: number; elapsedMs: number }
+export type Load = { port: number; names: string[]; seconds: number | null }
+export type Result = { handshakes: number; elapsedMs: number }
 
-const atOnce = 32
+const maxParallel = 32
 
 // The edge and newer clients agree on a post-quantum key exchange that not every peer supports. Here both do the same
 // work.
@@ -22,19 +22,19 @@ function handshake(port: number, servername: string): Promise<void> {
   })
 }
 
-async function run({ port, names, seconds }: Question): Promise<Done> {
+async function run({ port, names, seconds }: Load): Promise<Result> {
   const startedMs = performance.now()
   const endMs = seconds === null ? Number.POSITIVE_INFINITY : startedMs + seconds * 1000
-  const most = seconds === null ? names.length : Number.POSITIVE_INFINITY
+  const max = seconds === null ? names.length : Number.POSITIVE_INFINITY
   let next = 0
   let handshakes = 0
   const visitor = async () => {
-    while (next < most && performance.now() < endMs) {
+    while (next < max && performance.now() < endMs) {
       await handshake(port, names[next++ % names.length]!)
       handshakes++
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, visitor))
+  await Promise.all(Array.from({ length: maxParallel }, visitor))
   return { handshakes, elapsedMs: performance.now() - startedMs }
 }
 

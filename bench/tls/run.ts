@@ -11,10 +11,10 @@ import { load } from '../edge/visits.ts'
 import { median, medianRatio, table, verdict } from '../figures.ts'
 import type { Bench, Figure } from '../group.ts'
 import { findProgram } from '../programs.ts'
-import type { Done, Question } from './handshakes.ts'
+import type { Result, Load } from './handshakes.ts'
 import { seedCertificates, visitedHost } from './seed.ts'
 
-const wanted = { throughput: 1, memoryMb: 400 }
+const limits = { throughput: 1, memoryMb: 400 }
 const connections = 64
 
 type Server = { name: string; port: number; perSecond: number[]; handshakes: number[] }
@@ -93,7 +93,7 @@ async function measure(bench: TlsBench, servers: Server[], client: Child): Promi
   }
 }
 
-const ask = (client: Child, question: Question) => client.ask<Done>(question)
+const ask = (client: Child, question: Load) => client.ask<Result>(question)
 
 /** Checks that all serve the same bytes. */
 async function expectFile({ name, port }: Server): Promise<void> {
@@ -131,8 +131,8 @@ function report(bench: TlsBench, servers: Server[]): void {
   if (caddy.perSecond.length > 0) {
     const measured = medianRatio(edge.perSecond, caddy.perSecond)
     bench.record('requests', measured)
-    const bound = `requests/s over HTTPS at least ${wanted.throughput} of Caddy`
-    console.log(verdict(measured >= wanted.throughput, bound, measured.toFixed(2)))
+    const bound = `requests/s over HTTPS at least ${limits.throughput} of Caddy`
+    console.log(verdict(measured >= limits.throughput, bound, measured.toFixed(2)))
   }
   bench.record('handshakes', medianRatio(edge.handshakes, caddy.handshakes))
 }
@@ -153,8 +153,8 @@ async function reportMemory(
   const sweptBytes = await edge.residentBytes()
   const mb = (bytes: number) => (bytes / 2 ** 20).toFixed(0)
   console.log(`resident memory: ${mb(startedBytes)} MB after the start, ${mb(sweptBytes)} MB when each was asked for`)
-  const most = Math.max(startedBytes, sweptBytes)
-  bench.record('memory', `${mb(most)} MB`)
-  const bound = `memory with ${count} certificates, domains and deployments under ${wanted.memoryMb} MB`
-  console.log(verdict(most < wanted.memoryMb * 2 ** 20, bound, `${mb(most)} MB`))
+  const maxBytes = Math.max(startedBytes, sweptBytes)
+  bench.record('memory', `${mb(maxBytes)} MB`)
+  const bound = `memory with ${count} certificates, domains and deployments under ${limits.memoryMb} MB`
+  console.log(verdict(maxBytes < limits.memoryMb * 2 ** 20, bound, `${mb(maxBytes)} MB`))
 }

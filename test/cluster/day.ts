@@ -1,6 +1,6 @@
 // What a customer does on an ordinary day, and whether it is seen at every machine that has to show it.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createAsker } from '../../bench/dns/asker.ts'
+import { createDnsClient } from '../../bench/dns/client.ts'
 import { until } from '../helpers/until.ts'
 import type { Client } from '../prove/client.ts'
 import { type Ledger, recordKey } from '../prove/ledger.ts'
@@ -92,11 +92,14 @@ async function useDns({ client, ledger, domain, nameservers, number }: Day): Pro
   const { id } = (await client.call<{ id: string }>('POST', `/dns/${domain}/records`, record)).body
   ledger.put('record', recordKey(domain, record), {}, ['dns.record.created', id])
   for (const { address, port } of nameservers) {
-    const asker = await createAsker(port, address)
+    const dnsClient = await createDnsClient(port, address)
     try {
-      await until(async () => (await asker.ask(`${name}.${domain}`, 'A', 500))?.answers === 1 || again(), settleMs)
+      await until(
+        async () => (await dnsClient.query(`${name}.${domain}`, 'A', 500))?.answers === 1 || again(),
+        settleMs,
+      )
     } finally {
-      asker.leave()
+      dnsClient.close()
     }
   }
 }

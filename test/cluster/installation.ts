@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createAsker } from '../../bench/dns/asker.ts'
+import { createDnsClient } from '../../bench/dns/client.ts'
 import { startEmbeddedPostgres } from '../../src/embedded-postgres/index.ts'
 import type { BucketOptions } from '../../src/platform/artifacts/bucket/client.ts'
 import { type Role, roles } from '../../src/roles/run.ts'
@@ -217,9 +217,9 @@ async function knot(directory: string, { address }: Machine, primary: string) {
     logFile: join(directory, 'knot.log'),
     env: { PATH: process.env.PATH ?? '' },
     async isUp() {
-      const asker = await createAsker(ports.dns, address)
-      const answer = await asker.ask('sites.test', 'SOA', 1_000)
-      asker.leave()
+      const dnsClient = await createDnsClient(ports.dns, address)
+      const answer = await dnsClient.query('sites.test', 'SOA', 1_000)
+      dnsClient.close()
       return answer?.rcode === 0
     },
   }

@@ -2,7 +2,7 @@
 import { request } from 'node:http'
 import { request as secureRequest } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createAsker } from '../../bench/dns/asker.ts'
+import { createDnsClient } from '../../bench/dns/client.ts'
 
 export type Visits = { asked: number; failed: number; faults: string[] }
 
@@ -25,12 +25,12 @@ const tryMs = 3_000
 
 export async function visit<Name extends string>(options: VisitorOptions<Name>): Promise<Record<Name | 'DNS', Visits>> {
   const { edges, nameservers, pages, domain, signal } = options
-  const askers = await Promise.all(nameservers.map(({ address, port }) => createAsker(port, address)))
+  const dnsClients = await Promise.all(nameservers.map(({ address, port }) => createDnsClient(port, address)))
   const ways = Object.entries<Page>(pages).map(
     ([name, page]) => [name, edges.map((edge) => () => faultOf(edge, page))] as const,
   )
-  const answers = askers.map((asker) => async () => {
-    const answer = await asker.ask(domain, 'A', 1_000)
+  const answers = dnsClients.map((dnsClient) => async () => {
+    const answer = await dnsClient.query(domain, 'A', 1_000)
     return answer?.authoritative && answer.rcode === 0 && answer.answers > 0 ? null : JSON.stringify(answer)
   })
   // A resolver asks each nameserver again before it gives up: a packet is lost with the process that had it.
@@ -39,7 +39,7 @@ export async function visit<Name extends string>(options: VisitorOptions<Name>):
       async ([name, ask]) => [name, await goOn(ask, signal)] as const,
     ),
   )
-  for (const asker of askers) asker.leave()
+  for (const dnsClient of dnsClients) dnsClient.close()
   return Object.fromEntries(visited) as Record<Name | 'DNS', Visits>
 }
 

@@ -84,9 +84,9 @@ test('no child ever has a right or a life that its parent has not, nor any token
     const root = await api.db.token.findFirstOrThrow({ where: { accountId: account.id } })
     const family: Known[] = [{ id: root.id, secret: token }]
     // Who asked for a token, and so has its secret.
-    const askers = new Map<string, string>()
+    const dnsClients = new Map<string, string>()
     const comesFrom = (id: string | undefined, source: string): boolean =>
-      id !== undefined && (id === source || comesFrom(askers.get(id), source))
+      id !== undefined && (id === source || comesFrom(dnsClients.get(id), source))
     const rowsNow = async () =>
       new Map((await api.db.token.findMany({ where: { accountId: account.id } })).map((row) => [row.id, row]))
     let before = await rowsNow()
@@ -104,7 +104,7 @@ test('no child ever has a right or a life that its parent has not, nor any token
         const made = await call('POST', '/tokens', body)
         if (made.status === 201) {
           family.push({ id: made.body.id, secret: made.body.token })
-          askers.set(made.body.id, by.id)
+          dnsClients.set(made.body.id, by.id)
         } else seen.refused++
         seen.created += made.status === 201 ? 1 : 0
       } else if (step.kind === 'rotate') {
@@ -113,7 +113,7 @@ test('no child ever has a right or a life that its parent has not, nor any token
         const made = await call('POST', `/tokens/${target.id}/rotate`, { overlapSeconds, revokeChildren })
         if (made.status === 201) {
           family.push({ id: made.body.id, secret: made.body.token })
-          askers.set(made.body.id, by.id)
+          dnsClients.set(made.body.id, by.id)
           seen.rotated++
           if (made.body.parentId === by.id && before.get(target.id)!.parentId !== by.id) seen.adopted++
           const old = before.get(target.id)!

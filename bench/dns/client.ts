@@ -2,22 +2,22 @@
 import { createSocket } from 'node:dgram'
 import { classIn, rcodes, typeNumbers } from '../../src/dns/packet/numbers.ts'
 import { wireName } from '../../src/dns/packet/wire-names.ts'
-import type { Question } from './mix.ts'
+import type { Query } from './mix.ts'
 
 export type Answer = { rcode: number; answers: number; authoritative: boolean }
 
-export type Asker = {
+export type DnsClient = {
   /** Null after a timeout. */
-  ask(name: string, type: Question['type'], timeoutMs?: number): Promise<Answer | null>
-  leave(): void
+  query(name: string, type: Query['type'], timeoutMs?: number): Promise<Answer | null>
+  close(): void
 }
 
-const atOnce = 64
+const maxParallel = 64
 
 /** An OPT record with DO, which requests signatures. */
 const signed = Buffer.from([0, 0, 41, 0x04, 0xd0, 0, 0, 0x80, 0, 0, 0])
 
-export function packet(id: number, name: string, type: Question['type'], dnssecOk = false): Buffer {
+export function packet(id: number, name: string, type: Query['type'], dnssecOk = false): Buffer {
   const head = Buffer.alloc(12)
   head.writeUInt16BE(id, 0)
   head.writeUInt16BE(1, 4)
@@ -29,7 +29,7 @@ export function packet(id: number, name: string, type: Question['type'], dnssecO
 }
 
 /** `dnssecOk` requests signatures. */
-export async function createAsker(port: number, address = '127.0.0.1', dnssecOk = false): Promise<Asker> {
+export async function createDnsClient(port: number, address = '127.0.0.1', dnssecOk = false): Promise<DnsClient> {
   const socket = createSocket('udp4')
   const waiting = new Map<number, (answer: Answer | null) => void>()
   socket.on('message', (message) => {
@@ -43,7 +43,7 @@ export async function createAsker(port: number, address = '127.0.0.1', dnssecOk 
   await new Promise<void>((resolve) => socket.connect(port, address, () => resolve()))
   let last = 0
   return {
-    ask(name, type, timeoutMs = 2_000) {
+    query(name, type, timeoutMs = 2_000) {
       last = (last + 1) & 0xffff
       const id = last
       return new Promise((resolve) => {
@@ -57,7 +57,7 @@ export async function createAsker(port: number, address = '127.0.0.1', dnssecOk 
         socket.send(packet(id, name, type, dnssecOk), () => {})
       })
     },
-    leave: () => void socket.close(),
+    close: () => void socket.close(),
   }
 }
 
@@ -65,38 +65,40 @@ export async function createAsker(port: number, address = '127.0.0.1', dnssecOk 
  * Sends every query once and throws at the first wrong answer, because refusing queries for an unloaded zone is fast and
  * would improve the result. Also fills the caches.
  */
-export async function expectAnswers(server: string, port: number, mix: Question[], dnssecOk = false): Promise<void> {
-  const asker = await createAsker(port, '127.0.0.1', dnssecOk)
+export async function expectAnswers(server: string, port: number, mix: Query[], dnssecOk = false): Promise<void> {
+  const dnsClient = await createDnsClient(port, '127.0.0.1', dnssecOk)
   let next = 0
   const work = async () => {
     while (next < mix.length) {
-      const { name, type, rcode, sets, ...wanted } = mix[next++]!
-      const answers = wanted.answers + (dnssecOk ? sets : 0)
-      const answer = (await asker.ask(name, type)) ?? (await asker.ask(name, type))
+      const { name, type, rcode, sets, ...expected } = mix[next++]!
+      const answers = expected.answers + (dnssecOk ? sets : 0)
+      const answer = (await dnsClient.query(name, type)) ?? (await dnsClient.query(name, type))
       if (!answer?.authoritative || answer.rcode !== rcode || answer.answers !== answers) {
-        const got = answer ? JSON.stringify(answer) : 'nothing'
-        throw new Error(`${server} answers ${name} ${type} with ${got}, not with rcode ${rcode} and ${answers} records`)
+        const received = answer ? JSON.stringify(answer) : 'nothing'
+        throw new Error(
+          `${server} answers ${name} ${type} with ${received}, not with rcode ${rcode} and ${answers} records`,
+        )
       }
     }
   }
   try {
-    await Promise.all(Array.from({ length: atOnce }, work))
+    await Promise.all(Array.from({ length: maxParallel }, work))
   } finally {
-    asker.leave()
+    dnsClient.close()
   }
 }
 
 /** Polls until the server has the zone; false after the timeout. */
 export async function answersWithin(port: number, zone: string, timeoutMs: number, running: () => boolean) {
-  const asker = await createAsker(port)
+  const dnsClient = await createDnsClient(port)
   const untilMs = performance.now() + timeoutMs
   try {
     while (performance.now() < untilMs && running()) {
-      const answer = await asker.ask(zone, 'SOA', 20)
+      const answer = await dnsClient.query(zone, 'SOA', 20)
       if (answer?.rcode === rcodes.NOERROR && answer.authoritative) return true
     }
     return false
   } finally {
-    asker.leave()
+    dnsClient.close()
   }
 }

@@ -13,7 +13,7 @@ export type Hostile = {
 
 export type Tally = Record<string, number>
 
-export type Act = { name: string; run(hostile: Hostile, signal: AbortSignal, tally: Tally): Promise<void> }
+export type Attack = { name: string; run(hostile: Hostile, signal: AbortSignal, tally: Tally): Promise<void> }
 
 /** A zone file with this many records; versions have none in common. */
 function zoneFile(records: number, version: number): string {
@@ -27,14 +27,14 @@ function call(hostile: Hostile, path: string, init: RequestInit): Promise<Respon
   return fetch(`http://127.0.0.1:${hostile.apiPort}/api${path}`, { ...init, headers })
 }
 
-async function count(tally: Tally, answer: Promise<Response>): Promise<Response> {
-  const response = await answer
+async function count(tally: Tally, pending: Promise<Response>): Promise<Response> {
+  const response = await pending
   tally[response.status] = (tally[response.status] ?? 0) + 1
   return response
 }
 
 /** Repeats a request; after a refusal, waits for Retry-After or a second. */
-async function again(signal: AbortSignal, once: () => Promise<Response>): Promise<void> {
+async function repeat(signal: AbortSignal, once: () => Promise<Response>): Promise<void> {
   while (!signal.aborted) {
     const response = await once()
     await response.arrayBuffer()
@@ -52,69 +52,69 @@ const put = (hostile: Hostile, query: string, body: string, signal: AbortSignal)
   })
 
 /** Keeps `size` requests open, replacing those that end. */
-async function held(size: number, signal: AbortSignal, once: () => Promise<Response>): Promise<void> {
-  await Promise.all(Array.from({ length: size }, () => again(signal, once)))
+async function keepOpen(size: number, signal: AbortSignal, once: () => Promise<Response>): Promise<void> {
+  await Promise.all(Array.from({ length: size }, () => repeat(signal, once)))
 }
 
-const imports: Act = {
+const imports: Attack = {
   name: 'imports',
   async run(hostile, signal, tally) {
     const files = [1, 2].map((version) => zoneFile(hostile.records, version))
     let turn = 0
-    await again(signal, () => count(tally, put(hostile, '', files[turn++ % 2]!, signal)))
+    await repeat(signal, () => count(tally, put(hostile, '', files[turn++ % 2]!, signal)))
   },
 }
 
-const dryRuns: Act = {
+const dryRuns: Attack = {
   name: 'dry runs of 1 MiB',
   async run(hostile, signal, tally) {
-    const file = zoneFile(60_000, 3).slice(0, 1024 * 1024)
-    const whole = file.slice(0, file.lastIndexOf('\n') + 1)
-    await again(signal, () => count(tally, put(hostile, '?dryRun=true', whole, signal)))
+    const zone = zoneFile(60_000, 3).slice(0, 1024 * 1024)
+    const file = zone.slice(0, zone.lastIndexOf('\n') + 1)
+    await repeat(signal, () => count(tally, put(hostile, '?dryRun=true', file, signal)))
   },
 }
 
-const exports: Act = {
+const exports: Attack = {
   name: 'exports',
   run: (hostile, signal, tally) =>
-    held(4, signal, () => count(tally, call(hostile, `/dns/${hostile.zone}/zone`, { signal }))),
+    keepOpen(4, signal, () => count(tally, call(hostile, `/dns/${hostile.zone}/zone`, { signal }))),
 }
 
-const waits: Act = {
+const waits: Attack = {
   name: 'waits',
   run: (hostile, signal, tally) =>
-    held(200, signal, () => count(tally, call(hostile, `/deployments/${hostile.deployment}?wait=60`, { signal }))),
+    keepOpen(200, signal, () => count(tally, call(hostile, `/deployments/${hostile.deployment}?wait=60`, { signal }))),
 }
 
-const streams: Act = {
+const streams: Attack = {
   name: 'streams',
   run: (hostile, signal, tally) =>
-    held(100, signal, () =>
+    keepOpen(100, signal, () =>
       count(tally, call(hostile, '/events', { headers: { accept: 'text/event-stream' }, signal })),
     ),
 }
 
-const builds: Act = {
+const builds: Attack = {
   name: 'queued builds',
   async run(hostile, signal, tally) {
     const body = JSON.stringify({ project: hostile.project })
     const headers = { 'content-type': 'application/json' }
-    const made: string[] = []
+    const created: string[] = []
     for (let number = 0; number < 12 && !signal.aborted; number++) {
       const response = await count(tally, call(hostile, '/deployments', { method: 'POST', headers, body, signal }))
-      if (response.ok) made.push(((await response.json()) as { id: string }).id)
+      if (response.ok) created.push(((await response.json()) as { id: string }).id)
     }
     await sleep(600_000, undefined, { signal }).catch(() => {})
-    for (const id of made) await call(hostile, `/deployments/${id}/cancel`, { method: 'POST' })
+    for (const id of created) await call(hostile, `/deployments/${id}/cancel`, { method: 'POST' })
   },
 }
 
-const everything: Act = {
+const everything: Attack = {
   name: 'all of these',
   async run(hostile, signal, tally) {
     const all = [imports, dryRuns, exports, waits, streams, builds]
-    await Promise.all(all.map((act) => act.run(hostile, signal, tally)))
+    await Promise.all(all.map((attack) => attack.run(hostile, signal, tally)))
   },
 }
 
-export const acts: readonly Act[] = [imports, dryRuns, exports, waits, streams, builds, everything]
+export const attacks: readonly Attack[] = [imports, dryRuns, exports, waits, streams, builds, everything]
