@@ -21,7 +21,7 @@ export { Bar, Bytes, bytes, Facts, Num, num, shortCommit, Used } from './numbers
 export { Copy, CopyLine, Curl, copy, Panel, Tabs, Top } from './panel.tsx'
 export { createPasskey, hasPasskeys, passkeyProblem, usePasskey } from './passkeys.ts'
 export { Plot, type Series, Spark } from './plot.tsx'
-export { go, type Params, place, useParam, useTitle } from './router.tsx'
+export { currentUrl, go, type Params, useParam, useTitle } from './router.tsx'
 export { access, may, me, type Role, readMe, returnUrl, saveReturnUrl, signOut, takeReturnUrl } from './session.ts'
 export { DeploymentState, DomainState, domainState, State, type Tone } from './state.tsx'
 export { type Column, ListPage, ListTable, More, Table } from './table.tsx'

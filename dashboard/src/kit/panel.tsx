@@ -4,7 +4,7 @@ import { useId, useState } from 'preact/hooks'
 import { Commands, curlsOf, useCommands } from './act.tsx'
 import type { Call } from './calls.ts'
 import { toast } from './feedback.tsx'
-import { place } from './router.tsx'
+import { currentUrl } from './router.tsx'
 
 type TopProps = {
   title: string
@@ -137,7 +137,7 @@ export type Tab = { href: string; text: string; count?: number | undefined }
 
 /** Tabs are links, so that each can be shared and opened in another window. */
 export function Tabs({ label, items }: { label: string; items: Tab[] }) {
-  const here = place.value.path
+  const here = currentUrl.value.path
   return (
     <nav class="tabs" aria-label={label}>
       {items.map(({ href, text, count }) => (

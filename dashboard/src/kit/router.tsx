@@ -14,12 +14,12 @@ export type Route = {
   /** Without navigation or session. */
   bare?: boolean
 }
-export type Place = { path: string; search: string; hash: string }
+export type PageUrl = { path: string; search: string; hash: string }
 
-const read = (): Place => ({ path: location.pathname, search: location.search, hash: location.hash })
+const read = (): PageUrl => ({ path: location.pathname, search: location.search, hash: location.hash })
 
 /** The current URL; components that read it rerender when it changes. */
-export const place = signal<Place>(read())
+export const currentUrl = signal<PageUrl>(read())
 
 type GoOptions = { replace?: boolean /** Keeps scroll and focus, because only the query changes. */; quiet?: boolean }
 let table: Route[] = []
@@ -32,20 +32,20 @@ export function go(url: string, { replace = false, quiet = false }: GoOptions = 
     history.pushState(null, '', url)
   }
   if (!quiet) arrival = { scroll: 0 }
-  place.value = read()
+  currentUrl.value = read()
 }
 
 /** A query parameter, such as a filter; the empty string removes it. */
 export function useParam(name: string): [string, (value: string) => void] {
-  const value = new URLSearchParams(place.value.search).get(name) ?? ''
+  const value = new URLSearchParams(currentUrl.value.search).get(name) ?? ''
   return [
     value,
     (next) => {
-      const params = new URLSearchParams(place.peek().search)
+      const params = new URLSearchParams(currentUrl.peek().search)
       if (next) params.set(name, next)
       else params.delete(name)
       const search = params.toString()
-      go(place.peek().path + (search && `?${search}`), { replace: true, quiet: true })
+      go(currentUrl.peek().path + (search && `?${search}`), { replace: true, quiet: true })
     },
   ]
 }
@@ -91,7 +91,7 @@ export function startRouter(routes: Route[]): void {
   history.scrollRestoration = 'manual'
   addEventListener('popstate', (event) => {
     arrival = { scroll: event.state?.scroll ?? 0 }
-    place.value = read()
+    currentUrl.value = read()
   })
   document.addEventListener('click', (event) => {
     const link = (event.target as Element).closest?.('a')
@@ -125,7 +125,7 @@ async function load(route: Route): Promise<Screen> {
 
 /** The screen of the current URL. */
 export function Outlet() {
-  const { path } = place.value
+  const { path } = currentUrl.value
   const found = findRoute(path)
   if (!found) return <NotFound />
   return <LoadedScreen key={found.route.path} {...found} />
@@ -139,7 +139,7 @@ function LoadedScreen({ route, params }: { route: Route; params: Params }) {
   useEffect(() => {
     if (!screen) load(route).then((of) => setScreen({ of }), setFailure)
   }, [])
-  const { path } = place.value
+  const { path } = currentUrl.value
   useLayoutEffect(() => {
     if (!screen || !arrival) return
     const { scroll } = arrival

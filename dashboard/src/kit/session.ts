@@ -1,7 +1,7 @@
 // Who is signed in, and the short-lived token for API calls, which is kept only in memory.
 import { signal } from '@preact/signals'
 import { BerthError } from '../../../sdk/src/errors.ts'
-import { go, place } from './router.tsx'
+import { currentUrl, go } from './router.tsx'
 
 export type Role = 'owner' | 'admin' | 'developer' | 'viewer'
 export type AccountName = { id: string; name: string }
@@ -128,7 +128,7 @@ export async function readMe(): Promise<void> {
 export function leave(): void {
   access.value = null
   me.value = null
-  const { path, search } = place.peek()
+  const { path, search } = currentUrl.peek()
   if (path === '/sign-in' || path === '/setup') return
   const next = path + search
   go(next === '/' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(next)}`, { replace: true })
@@ -136,7 +136,7 @@ export function leave(): void {
 
 /** The URL to open after the sign-in, always on this origin. */
 export function returnUrl(): string {
-  const next = new URLSearchParams(place.peek().search).get('next') ?? '/'
+  const next = new URLSearchParams(currentUrl.peek().search).get('next') ?? '/'
   // Parsed like the browser does, which drops tabs and takes // for a host.
   const url = URL.canParse(next, location.origin) ? new URL(next, location.origin) : null
   return url?.origin === location.origin ? url.href : location.origin

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { List } from './data.ts'
 import { Empty, Loaded, toastError } from './feedback.tsx'
 import { Panel, Top } from './panel.tsx'
-import { place } from './router.tsx'
+import { currentUrl } from './router.tsx'
 import { may } from './session.ts'
 
 export type Column<T> = {
@@ -106,7 +106,7 @@ export function ListPage<T, I>({
   const none = isFiltered ? (
     <Empty title="No matches">
       <p>
-        Change a filter, or <a href={place.value.path}>show everything</a>.
+        Change a filter, or <a href={currentUrl.value.path}>show everything</a>.
       </p>
     </Empty>
   ) : (

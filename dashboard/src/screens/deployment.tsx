@@ -22,8 +22,8 @@ import { LogPanel } from './deployment-log.tsx'
 import { type DeploymentLog, useLog } from './deployment-log-data.ts'
 import { Steps } from './deployment-steps.tsx'
 import { buildMs, type Deployment, median, nameOf, Target } from './deployment-table.tsx'
-import { Found } from './found.tsx'
 import { useProduction } from './production.ts'
+import { Resource } from './resource.tsx'
 
 export default function DeploymentScreen({ params }: { params: Params }) {
   const id = params.id!
@@ -37,9 +37,9 @@ export default function DeploymentScreen({ params }: { params: Params }) {
     if (log.steps.value.size > 0) query.refetch()
   }, [log.steps.value.size])
   return (
-    <Found of={query} title="Deployment" trail={<a href="/deployments">Deployments</a>}>
+    <Resource of={query} title="Deployment" trail={<a href="/deployments">Deployments</a>}>
       {(deployment) => <Shown of={deployment} log={log} />}
-    </Found>
+    </Resource>
   )
 }
 

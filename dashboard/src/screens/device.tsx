@@ -1,5 +1,5 @@
 // Approves the sign-in of a program such as the CLI, by the code that it shows.
-import { access, callAuth, Field, Form, go, Panel, place, Select, Top, toast } from '../kit/index.ts'
+import { access, callAuth, currentUrl, Field, Form, go, Panel, Select, Top, toast } from '../kit/index.ts'
 
 const scopes: Record<string, string[] | undefined> = {
   everything: undefined,
@@ -31,7 +31,7 @@ export default function Device() {
           <p>
             Account: {account.name}. <b>Only approve a sign-in that you started</b> and that shows the same code.
           </p>
-          <Field name="userCode" label="Code" value={place.value.search.slice(6)} />
+          <Field name="userCode" label="Code" value={currentUrl.value.search.slice(6)} />
           <Select name="allow" label="Allow" options={Object.keys(scopes)} />
         </Form>
       </Panel>

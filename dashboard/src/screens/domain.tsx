@@ -20,16 +20,16 @@ import {
 import { Move, Redirect } from './domain-changes.tsx'
 import { type Domain, isOurs, type SetupStep, setupSteps, useDomain, zonePath } from './domain-data.ts'
 import { Proof } from './domain-proof.tsx'
-import { Found } from './found.tsx'
+import { Resource } from './resource.tsx'
 
 export default function DomainScreen({ params }: { params: Params }) {
   const name = params.name!
   const query = useDomain(name)
   useTitle(name)
   return (
-    <Found of={query} title={name} trail={<a href="/domains">Domains</a>}>
+    <Resource of={query} title={name} trail={<a href="/domains">Domains</a>}>
       {(domain) => <Shown of={domain} refresh={query.refetch} />}
-    </Found>
+    </Resource>
   )
 }
 

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import {
   call,
+  currentUrl,
   Empty,
   type Event,
   Facts,
@@ -10,7 +11,6 @@ import {
   live,
   More,
   Panel,
-  place,
   Time,
   Top,
   useList,
@@ -50,7 +50,7 @@ export default function Events() {
           <FilterTime name="since" label="From" />
           <FilterTime name="until" label="Until" />
           {isFiltered && (
-            <button type="button" class="quiet" onClick={() => go(place.peek().path)}>
+            <button type="button" class="quiet" onClick={() => go(currentUrl.peek().path)}>
               Clear
             </button>
           )}

@@ -1,7 +1,7 @@
 // The operator's screens: accounts, nodes, jobs, takedowns, and the ticket queue.
 
 import { useEffect } from 'preact/hooks'
-import { go, may, type Params, ProblemView, place, Tabs, Top } from '../kit/index.ts'
+import { currentUrl, go, may, type Params, ProblemView, Tabs, Top } from '../kit/index.ts'
 import { AccountDetails, Accounts } from './parts/operator-accounts.tsx'
 import { Jobs } from './parts/operator-jobs.tsx'
 import { Nodes } from './parts/operator-nodes.tsx'
@@ -21,7 +21,7 @@ export default function Operator({ params: { section, id } }: { params: Params }
   const found = sections[section as keyof typeof sections]
   useEffect(() => {
     if (!found) go('/operator/tickets', { replace: true })
-  }, [place.value.path])
+  }, [currentUrl.value.path])
   if (!may('operator')) {
     return (
       <>

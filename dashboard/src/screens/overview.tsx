@@ -6,6 +6,7 @@ import {
   bytes,
   type Column,
   call,
+  currentUrl,
   DeploymentState,
   domainState,
   Empty,
@@ -15,7 +16,6 @@ import {
   now,
   num,
   Panel,
-  place,
   type Query,
   type Schemas,
   Spark,
@@ -38,7 +38,7 @@ type Project = Schemas['Project']
 export default function Overview() {
   useEffect(() => {
     const next = takeReturnUrl()
-    if (next !== null && place.peek().path === '/') go(next, { replace: true })
+    if (next !== null && currentUrl.peek().path === '/') go(next, { replace: true })
   }, [])
   const projects = useList(call('get', '/projects', { params: { query: { limit: 50 } } }), { on: ['project.*'] })
   const production = useProduction(may('deployments:read') ? projects.items : undefined)

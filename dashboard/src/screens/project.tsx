@@ -2,13 +2,13 @@
 import { call, may, type Params, State, Tabs, Top, useDialog, useQuery, useTitle } from '../kit/index.ts'
 import { Deploy } from './deploy.tsx'
 import { DeploymentList } from './deployments.tsx'
-import { Found } from './found.tsx'
 import { Branches } from './project-branches.tsx'
 import { Hook } from './project-hook.tsx'
 import { ProjectOverview } from './project-overview.tsx'
 import { Settings } from './project-settings.tsx'
 import type { Project } from './project-type.ts'
 import { Variables } from './project-variables.tsx'
+import { Resource } from './resource.tsx'
 import { TrafficPanel } from './traffic.tsx'
 
 const tabs = {
@@ -33,9 +33,9 @@ export default function ProjectScreen({ params }: { params: Params }) {
   })
   useTitle(name)
   return (
-    <Found of={query} title={name} trail={<a href="/">Projects</a>}>
+    <Resource of={query} title={name} trail={<a href="/">Projects</a>}>
       {(project) => <Shown project={project} tab={(params.tab ?? '') as Tab} />}
-    </Found>
+    </Resource>
   )
 }
 

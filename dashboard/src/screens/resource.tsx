@@ -2,9 +2,9 @@
 import type { ComponentChildren } from 'preact'
 import { Loaded, type Query, Top } from '../kit/index.ts'
 
-type FoundProps<T> = { of: Query<T>; title: string; trail: ComponentChildren; children(data: T): ComponentChildren }
+type ResourceProps<T> = { of: Query<T>; title: string; trail: ComponentChildren; children(data: T): ComponentChildren }
 
-export function Found<T>({ of, title, trail, children }: FoundProps<T>) {
+export function Resource<T>({ of, title, trail, children }: ResourceProps<T>) {
   if (of.data !== undefined) return <>{children(of.data)}</>
   return (
     <>

@@ -4,6 +4,7 @@ import {
   BerthError,
   callAuth,
   createPasskey,
+  currentUrl,
   Empty,
   Field,
   Form,
@@ -12,7 +13,6 @@ import {
   Panel,
   ProblemView,
   passkeyProblem,
-  place,
   Top,
   useQuery,
 } from '../kit/index.ts'
@@ -26,7 +26,7 @@ type Lookup = {
 }
 
 export default function Setup() {
-  const code = place.value.hash.slice(1)
+  const code = currentUrl.value.hash.slice(1)
   const lookup = useQuery(code ? callAuth<Lookup>('POST', '/setup/look', { code }) : null)
   const [signedIn, setSignedIn] = useState(false)
   if (signedIn) return <OfferPasskey />

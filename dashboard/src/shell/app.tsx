@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { ProblemView, Toasts } from '../kit/feedback.tsx'
 import { offlineSince, startLive } from '../kit/live.ts'
-import { findRoute, Outlet, place } from '../kit/router.tsx'
+import { currentUrl, findRoute, Outlet } from '../kit/router.tsx'
 import { access, openSession } from '../kit/session.ts'
 import { State } from '../kit/state.tsx'
 import { Time } from '../kit/time.tsx'
@@ -11,7 +11,7 @@ import { Invitations } from './invitations.tsx'
 import { Navigation } from './navigation.tsx'
 
 export function App() {
-  const bare = findRoute(place.value.path)?.route.bare ?? false
+  const bare = findRoute(currentUrl.value.path)?.route.bare ?? false
   return (
     <>
       {bare ? (

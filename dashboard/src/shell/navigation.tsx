@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks'
 import { toastError } from '../kit/feedback.tsx'
 import { live, offlineSince } from '../kit/live.ts'
-import { place } from '../kit/router.tsx'
+import { currentUrl } from '../kit/router.tsx'
 import { access, may, me, signOut, switchAccount } from '../kit/session.ts'
 import { State, type Tone } from '../kit/state.tsx'
 import { Time } from '../kit/time.tsx'
@@ -11,7 +11,7 @@ import { FindButton } from './find.tsx'
 import { links } from './links.ts'
 
 export function Navigation() {
-  const { path } = place.value
+  const { path } = currentUrl.value
   const shown = links.filter(({ scope }) => scope === null || may(scope))
   useEffect(() => {
     // On a phone the links are a row that scrolls sideways.
