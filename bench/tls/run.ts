@@ -152,7 +152,7 @@ async function reportMemory(
   await ask(client, { port, names, seconds: null })
   const sweptBytes = await edge.residentBytes()
   const mb = (bytes: number) => (bytes / 2 ** 20).toFixed(0)
-  console.log(`resident memory: ${mb(startedBytes)} MB after the start, ${mb(sweptBytes)} MB when each was asked for`)
+  console.log(`resident memory: ${mb(startedBytes)} MB after the start, ${mb(sweptBytes)} MB after requesting each certificate`)
   const maxBytes = Math.max(startedBytes, sweptBytes)
   bench.record('memory', `${mb(maxBytes)} MB`)
   const bound = `memory with ${count} certificates, domains and deployments under ${limits.memoryMb} MB`
