@@ -1,4 +1,5 @@
-// Applies the migrations of this folder in order, once each, under a lock, and records them in Prisma's own table.
+// Applies the migrations of this folder in order, once each, then the files of functions that changed, under a lock. Keeps
+// Prisma's own table of what was applied, in which a file of functions has a row for each of its texts.
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,16 +11,19 @@ const folder = join(root, 'prisma/migrations')
 const functionFolder = join(root, 'prisma/functions')
 const functionPrefix = 'functions/'
 
-// An arbitrary lock number: only one server migrates at a time, however many start together.
+// Any number that no other program locks: one migration at a time, however many servers start together.
 const lockId = 7_262_735_411
 
-// A server that accepts connections but doesn't respond counts as down.
+// A server that accepts connections and says nothing is as good as away.
 const connectMs = 5_000
 const lockPollMs = 100
 
 export type Migration = { name: string; checksum: string; sql: string }
 
-/** Returns the names of the applied migrations; `before` stops at a name, for upgrade tests. */
+/**
+ * Returns the names of the migrations and files of functions that were applied now; `before` stops at a name, for tests
+ * of upgrades.
+ */
 export async function migrate(url: string, before?: string): Promise<string[]> {
   return withClient(url, async (client) => {
     await lockMigrations(client)
@@ -29,19 +33,8 @@ export async function migrate(url: string, before?: string): Promise<string[]> {
     for (const migration of pending) {
       if (isConcurrent(migration)) {
         await buildIndexes(client, migration)
-        await recordApplied(client, migration)
-      } else {
-        await client.query('BEGIN')
-        try {
-          await applyMigration(client, migration)
-          await client.query('COMMIT')
-        } catch (error) {
-          // Fails with a lost connection, which is the cause then.
-          await client.query('ROLLBACK').catch(() => {})
-          throw error
-        }
-      }
-      applied.push(name)
+        await note(client, migration)
+      } else await transact(client, () => applyMigration(client, migration))
     }
     const applied = pending.map(({ name }) => name)
     if (before !== undefined || (pending.length === 0 && functions.length === 0)) return applied
@@ -69,7 +62,10 @@ async function transact<T>(client: pg.Client, work: () => Promise<T>): Promise<T
 
 const undefinedTable = '42P01'
 
-/** The names of pending migrations. The database may also have migrations of a newer version. */
+/**
+ * Names of what is still to be applied. Migrations of a newer version may be there too, and any text of a function that
+ * was applied once is fine: only a newer version can have replaced it.
+ */
 export async function missingMigrations(url: string): Promise<string[]> {
   return withClient(url, async (client) => {
     const missing = await readMissing(client).catch(async (error) => {
@@ -83,7 +79,7 @@ export async function missingMigrations(url: string): Promise<string[]> {
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs })
-  // A connection lost between queries fails the next one; without a listener it would crash the process.
+  // A connection that is lost between two queries fails the next one; without a listener it would end the process.
   client.on('error', () => {})
   await client.connect()
   try {
@@ -114,8 +110,8 @@ async function readMissing(client: pg.ClientBase) {
 }
 
 /**
- * Holds the lock until the connection closes. It polls, because a statement that waits for the lock would be a
- * transaction that blocks index builds.
+ * Until the connection ends; whoever else wants to migrate waits. It asks again and again: a statement that waits for
+ * the lock would be a transaction that an index build waits for.
  */
 export async function lockMigrations(client: pg.ClientBase): Promise<void> {
   for (;;) {
@@ -132,12 +128,12 @@ export async function createMigrationTable(client: pg.ClientBase): Promise<void>
     "started_at" timestamptz NOT NULL DEFAULT now(), "applied_steps_count" integer NOT NULL DEFAULT 0)`)
 }
 
-/** Whether the migration only builds indexes without locking their tables. */
+/** Whether it builds indexes without locking their tables, and does nothing else. */
 function isConcurrent({ sql }: Migration): boolean {
   return sql.includes('CREATE INDEX CONCURRENTLY')
 }
 
-/** Runs without a transaction: after an interruption, only incomplete indexes are rebuilt. */
+/** No transaction: what was interrupted is done again, except the indexes that are complete. */
 async function buildIndexes(client: pg.Client, { sql }: Migration): Promise<void> {
   const names = [...sql.matchAll(/IF NOT EXISTS "(\w+)"/g)].map(([, name]) => name!)
   const { rows } = await client.query<{ name: string }>(
@@ -150,7 +146,7 @@ async function buildIndexes(client: pg.Client, { sql }: Migration): Promise<void
   }
 }
 
-/** Runs in the caller's transaction. */
+/** Within the transaction of the caller. */
 export async function applyMigration(client: pg.ClientBase, migration: Migration): Promise<void> {
   const { name, sql } = migration
   try {
@@ -158,11 +154,46 @@ export async function applyMigration(client: pg.ClientBase, migration: Migration
   } catch (error) {
     throw new Error(`Migration ${name} failed: ${(error as Error).message}`, { cause: error })
   }
-  await recordApplied(client, migration)
+  await note(client, migration)
 }
 
-/** Records a migration as applied. */
-async function recordApplied(client: pg.ClientBase, { name, checksum }: Migration): Promise<void> {
+/**
+ * Within the transaction of the caller, after all migrations: the files that changed, and those of which a migration has
+ * dropped something. Returns their names.
+ */
+export async function applyFunctions(client: pg.ClientBase): Promise<string[]> {
+  const changed = new Set((await readMissing(client)).functions.map(({ name }) => name))
+  const there = new Set(await readObjects(client))
+  const files = (await readFunctionFiles()).filter(
+    ({ name, sql }) => changed.has(name) || objectsOf(sql).some((object) => !there.has(object)),
+  )
+  for (const file of files) await applyMigration(client, file)
+  return files.map(({ name }) => name)
+}
+
+/** The functions and triggers that SQL creates, each by its name: triggers with their tables. */
+export function objectsOf(sql: string): string[] {
+  const created = /^CREATE OR REPLACE (?:(FUNCTION) (\w+)|TRIGGER (\w+)[^;]*? ON (\w+))/gm
+  return [...sql.matchAll(created)].map(([, isFunction, name, trigger, table]) =>
+    isFunction ? `function ${name}` : `trigger ${trigger} on ${table}`,
+  )
+}
+
+/** Those of the database; but not of extensions, nor the triggers of partitions, which are those of their tables. */
+export async function readObjects(client: pg.ClientBase): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT 'function ' || p.proname AS name FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace
+       AND NOT EXISTS (SELECT 1 FROM pg_depend d
+         WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+     UNION ALL
+     SELECT 'trigger ' || t.tgname || ' on ' || c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+     WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal AND t.tgparentid = 0`,
+  )
+  return rows.map(({ name }) => name)
+}
+
+/** Remembers that it is applied. */
+async function note(client: pg.ClientBase, { name, checksum }: Migration): Promise<void> {
   await client.query(
     `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
      VALUES ($1, $2, $3, now(), 1)`,

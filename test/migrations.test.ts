@@ -26,7 +26,7 @@ async function query<T extends pg.QueryResultRow>(url: string, sql: string): Pro
   return rows
 }
 
-/** The monthly tables match the table of all events. */
+/** The tables of single months look as that of all events. */
 const isWhole = (name: string) => `${name} NOT IN (SELECT relname FROM pg_class WHERE relispartition)`
 const columns = `SELECT table_name || '.' || column_name || ' ' || udt_name || ' ' || is_nullable || ' '
     || coalesce(column_default, '-') AS line
@@ -38,7 +38,7 @@ const constraints = `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_ge
   FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype <> 'n'
     AND conrelid::regclass::text <> '_prisma_migrations' AND ${isWhole('conrelid::regclass::text')} ORDER BY 1`
 
-/** Relations whose rows outlive their parent; triggers refuse new rows without a parent. */
+/** Relations whose rows outlive what they belong to; triggers refuse new ones that belong to nothing. */
 const withoutForeignKey = / (dns_record_domain_id_fkey|zone_signature_key_id_fkey) /
 
 test('the migrations make what schema.prisma describes, and only the indexes beyond it that are known', async () => {
@@ -46,7 +46,7 @@ test('the migrations make what schema.prisma describes, and only the indexes bey
   const described = new URL(postgresUrl())
   await query(described.href, 'CREATE DATABASE described')
   described.pathname = '/described'
-  // Functions from the migrations that column defaults call.
+  // The functions of the migrations that defaults call.
   for (const name of ['event_xid', 'event_number']) {
     await query(described.href, `CREATE FUNCTION ${name}() RETURNS xid8 LANGUAGE sql AS 'SELECT pg_current_xact_id()'`)
   }
@@ -107,9 +107,8 @@ test('a migration that was changed after it was applied is refused', async () =>
 
 test('a connection that is lost while a migration waits fails it in words, and does not end the process', async () => {
   const { url, drop } = await createDatabase()
-  const other = new pg.Client({ connectionString: url })
-  await other.connect()
-  // The lock of a migrating server.
+  const other = await connect(url)
+  // What a server holds that migrates.
   await other.query('SELECT pg_advisory_lock(7262735411)')
   const failed = expect(migrate(url)).rejects.toThrow(/connection|terminat/i)
   const waiting = `SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity

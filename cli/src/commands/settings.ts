@@ -113,8 +113,8 @@ async function change(context: Context, project: string, fields: [string, unknow
   const { out } = context
   const duplicate = fields.find(([key], index) => fields.findIndex(([other]) => other === key) !== index)
   if (duplicate) throw usage(`${duplicate[0]} is given twice.`)
-  const own = fields.filter(([key]) => projectFields.includes(key))
-  const settings = fields.filter(([key]) => !projectFields.includes(key))
+  const own = fields.filter(([key]) => ownFields.includes(key))
+  const settings = fields.filter(([key]) => !ownFields.includes(key))
   const body = {
     ...Object.fromEntries(own),
     ...(settings.length > 0 && { settings: Object.fromEntries(settings) }),
