@@ -31,7 +31,8 @@ const memberOf = (path: string, parent: string) => (within(path, parent) ? path.
 const arrows: Record<string, string[]> = {
   'cli.ts': ['commands'],
   commands: ['config.ts', 'roles', 'api', 'schemas', 'services', 'platform'],
-  'config.ts': ['platform', 'schemas'],
+  'config.ts': ['config'],
+  config: ['schemas'],
   roles: ['config.ts', 'api', 'engines', 'tls', 'jobs', 'services', 'sandbox', 'embedded-postgres', 'platform'],
   api: ['config.ts', 'schemas', 'services', 'dns', 'platform'],
   engines: ['config.ts', 'tls', 'jobs', 'schemas', 'services', 'dns', 'sandbox', 'platform'],
