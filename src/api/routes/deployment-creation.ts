@@ -1,6 +1,4 @@
-// /deployments: create from a commit or a list of files, or from an archive of all files.
-import type { IncomingMessage } from 'node:http'
-import { Readable } from 'node:stream'
+// /deployments: create from a commit, a list of files or an archive.
 import type { Static } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault, type FieldError } from '../../platform/errors.ts'
@@ -12,28 +10,19 @@ import {
   checkDeployment,
   createPlanned,
   type DeploymentPlan,
-  planArchive,
   planDeployment,
   planUploaded,
   type UploadPlan,
 } from '../../services/deployments/index.ts'
-import { findProject } from '../../services/projects/index.ts'
-import { openReceiver } from '../../services/uploads/index.ts'
+import { acceptArchives, announcesArchive, isArchive } from '../http/archive-bodies.ts'
 import { type LongList, listValidator, longListIn } from '../http/intake/list-validation.ts'
-import { closedByClient, isGone, leavePlace } from '../http/intake/transport.ts'
 import { compileValidator } from '../http/intake/validation.ts'
 import { createLargeBodies } from '../http/shares/large-bodies.ts'
-import { createTurns } from '../http/shares/turns.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'
 
-// Whether it is compressed is seen in its first bytes. The first type is the documented one: generated clients know how to
-// send it.
-const archiveTypes = ['application/octet-stream', 'application/gzip', 'application/x-gzip', 'application/x-tar']
-// A list of files is long; everything else of the body is short.
+// Only a list of files makes a body long.
 const listLimitBytes = 8 << 20
-const largeAtOnce = 4
-// To unpack one takes seconds; those of an account are unpacked one after another.
-const archivesWaiting = 8
+const maxLargeBodies = 4
 
 const sourceFiles: LongList = {
   name: 'files',
@@ -42,52 +31,14 @@ const sourceFiles: LongList = {
   holder: (body) => (body as { source?: unknown } | null)?.source,
 }
 
-type Archive = { pipe: unknown } & AsyncIterable<Buffer>
-
-const isArchive = (body: unknown): body is Archive => typeof (body as Archive | null)?.pipe === 'function'
-/** Media types have no upper or lower case, and may have parameters. */
-const comesAsArchive = ({ headers }: FastifyRequest) => {
-  const [mediaType = ''] = (headers['content-type'] ?? '').split(';', 1)
-  return archiveTypes.includes(mediaType.trim().toLowerCase())
-}
-
 const badQuery = (name: string, code: FieldError['code'], detail: string) =>
   invalidFields([{ in: 'query', pointer: `#/${name}`, code, detail }])
 
 export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once, inUploadTurn }) => {
-  const { db, urls, repositories, vault, artifacts } = deps
+  const { db, urls, repositories, vault } = deps
   const { region } = deps.config
-  const receiver = openReceiver(deps.config, artifacts)
-  const admitLarge = createLargeBodies(largeAtOnce)
-  const archives = createTurns('archives', archivesWaiting)
-
-  app.addContentTypeParser(archiveTypes, (request: FastifyRequest, body: IncomingMessage, done) => {
-    // By which Idempotency-Key knows the request: nobody has read the archive yet.
-    const { 'content-length': length, 'content-type': type, 'content-digest': digest } = request.headers
-    request.rawBody = Buffer.from(JSON.stringify({ length, type, digest }))
-    done(null, body)
-  })
-
-  function planSent(request: FastifyRequest, body: Archive, query: Static<typeof ArchiveQuery>): Promise<UploadPlan> {
-    const { actor } = request
-    const { project, production = false, prebuilt = false } = query
-    // Nobody knows how slowly the body comes.
-    leavePlace(request)
-    const inTurn = <T>(work: () => Promise<T>) =>
-      archives(actor.accountId, async () => {
-        if (isGone(request)) throw closedByClient()
-        await app.recheck(request)
-        await findProject(db, request.actor, project)
-        return work()
-      })
-    const length = Number(request.headers['content-length'] ?? 0)
-    const sent = { project, production, prebuilt, length, body }
-    return planArchive(db, { urls, region, artifacts, receiver, inTurn }, actor, sent).catch((error) => {
-      // One that has sent everything may still be there.
-      const isCutOff = request.raw.destroyed && !request.raw.readableEnded
-      throw isCutOff && !(error instanceof Fault) ? closedByClient() : error
-    })
-  }
+  const admitLarge = createLargeBodies(maxLargeBodies)
+  const planArchiveBody = acceptArchives(app, deps)
 
   function plan(
     request: FastifyRequest<{ Body: Static<typeof CreateDeployment>; Querystring: Static<typeof OldArchiveQuery> }>,
@@ -96,7 +47,7 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once, i
     if (isArchive(body)) {
       const { project, ...more } = query
       if (project === undefined) throw badQuery('project', 'required', 'is required with an archive')
-      return planSent(request, body, { project, ...more })
+      return planArchiveBody(request, { project, ...more })
     }
     const [name] = Object.keys(query)
     if (name) throw badQuery(name, 'not_allowed', 'is only allowed in the URL when sending an archive')
@@ -105,11 +56,7 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once, i
     return planDeployment(db, { repositories, vault, region }, actor, body)
   }
 
-  const createdAs = (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    prepare: () => Promise<DeploymentPlan | UploadPlan>,
-  ) =>
+  const create = (request: FastifyRequest, reply: FastifyReply, prepare: () => Promise<DeploymentPlan | UploadPlan>) =>
     once(request, reply, {
       prepare,
       inTurn: (plan, work) => ('files' in plan ? inUploadTurn(request.actor.accountId, work) : work()),
@@ -125,14 +72,14 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once, i
         scope: 'deployments:write',
         faults: ['not_found', 'ref_not_found', 'project_without_repository'],
         // 2026-11-19.
-        deprecated: { since: '@1795046400', isUsed: comesAsArchive },
+        deprecated: { since: '@1795046400', isUsed: announcesArchive },
         meaning: ({ actor }, body: SoundBody<typeof CreateDeployment>) =>
           checkDeployment(db, { repositories, vault, region }, actor, body),
       },
       bodyLimit: listLimitBytes,
       preParsing: async (request, reply) => {
-        // An archive goes to the disk as it comes.
-        if (!comesAsArchive(request)) admitLarge(request, reply)
+        // An archive isn't held in memory.
+        if (!announcesArchive(request)) admitLarge(request, reply)
       },
       validatorCompiler: (route) => {
         const validate = compileValidator(route)
@@ -161,16 +108,15 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once, i
         response: { 201: Named(Deployment) },
       },
     },
-    (request, reply) => createdAs(request, reply, async () => plan(request)),
+    (request, reply) => create(request, reply, async () => plan(request)),
   )
 
   app.post(
     '/deployments/archive',
     {
       config: { scope: 'deployments:write', faults: ['not_found'] },
-      // What is no archive is refused before it is read.
       preParsing: async (request) => {
-        if (!comesAsArchive(request)) throw new Fault('unsupported_media_type')
+        if (!announcesArchive(request)) throw new Fault('unsupported_media_type')
       },
       validatorCompiler: (route) => (route.httpPart === 'body' ? () => true : compileValidator(route)),
       schema: {
@@ -188,11 +134,6 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once, i
         response: { 201: Named(Deployment) },
       },
     },
-    (request, reply) => {
-      const body: unknown = request.body
-      return createdAs(request, reply, async () =>
-        planSent(request, isArchive(body) ? body : Readable.from([]), request.query),
-      )
-    },
+    (request, reply) => create(request, reply, () => planArchiveBody(request, request.query)),
   )
 }

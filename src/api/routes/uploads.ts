@@ -2,48 +2,24 @@
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import { Fault, type FieldCode } from '../../platform/errors.ts'
+import { Fault } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
 import { Upload, UploadArchive, UploadContent, UploadParams, Uploads } from '../../schemas/uploads.ts'
-import type { Actor } from '../../services/identity/index.ts'
 import {
-  type Content,
-  checkRoom,
-  complete,
+  completeBatch,
   findUpload,
   openReceiver,
-  type Piece,
-  type Room,
-  readBatch,
-  release,
+  receivePiece,
   reserve,
+  storeBatch,
 } from '../../services/uploads/index.ts'
+import { readContentRange } from '../http/intake/content-range.ts'
 import { closedByClient, leavePlace } from '../http/intake/transport.ts'
 import { compileValidator } from '../http/intake/validation.ts'
 import type { RoutePlugin } from './route.ts'
 
 const batchLimitBytes = 8 << 20
 const sweepEveryMs = 600_000
-
-function badHeader(name: string, code: FieldCode, detail: string): Fault {
-  return new Fault('validation_failed', detail, { errors: [{ in: 'header', pointer: `#/${name}`, code, detail }] })
-}
-
-/** What the headers say of the body. */
-function pieceOf(request: FastifyRequest, sha256: string): Piece {
-  const { accountId } = request.actor
-  const { 'content-range': range, 'content-length': length } = request.headers
-  if (range === undefined) {
-    const size = Number(length ?? (request.body === undefined ? 0 : Number.NaN))
-    if (!Number.isSafeInteger(size)) throw badHeader('content-length', 'required', 'Content-Length is required.')
-    return { accountId, sha256, from: 0, end: size, size }
-  }
-  const [, from, last, size] = (/^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(String(range)) ?? []).map(Number)
-  if (from === undefined || last === undefined || size === undefined || from > last || last >= size) {
-    throw badHeader('content-range', 'bad_format', 'Content-Range must look like bytes 0-1048575/5242880.')
-  }
-  return { accountId, sha256, from, end: last + 1, size }
-}
 
 export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, config, artifacts, log } = deps
@@ -54,7 +30,7 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.addHook('onReady', async () => void sweep())
   app.addHook('onClose', async () => clearInterval(timer))
 
-  // Only in this plugin: everywhere else a body is JSON.
+  // Only here: everywhere else a body is JSON.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/octet-stream', (_request: FastifyRequest, body: IncomingMessage, done) =>
     done(null, body),
@@ -63,36 +39,21 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
     'application/x-tar',
     { parseAs: 'buffer', bodyLimit: batchLimitBytes },
     (request, raw, done) => {
-      // Idempotency-Key compares requests by what they mean, which is JSON everywhere else.
+      // Idempotency-Key compares raw bodies as JSON.
       if (request.headers['idempotency-key'] !== undefined) {
         request.rawBody = Buffer.from(JSON.stringify(hash('sha256', raw as Buffer)))
       }
       done(null, raw)
     },
   )
-  const asItIs: typeof compileValidator = (route) => (route.httpPart === 'body' ? () => true : compileValidator(route))
-
-  /** What is kept of content has room; what got none meanwhile is removed. Where nothing is kept, the room is given back. */
-  async function countRest(actor: Actor, content: Content): Promise<Room | null> {
-    const { accountId } = actor
-    const { sha256 } = content
-    if ((await receiver.offsetOf(accountId, sha256)) === 0) {
-      await release(db, actor, sha256, () => receiver.isHere(accountId, sha256))
-      return null
-    }
-    try {
-      return await reserve(db, actor, content)
-    } catch (error) {
-      if (error instanceof Fault) await receiver.drop(accountId, [sha256])
-      throw error
-    }
-  }
+  const acceptAnyBody: typeof compileValidator = (route) =>
+    route.httpPart === 'body' ? () => true : compileValidator(route)
 
   app.put(
     '/uploads/:sha256',
     {
       config: { scope: 'deployments:write', withoutEtag: true, faults: ['quota_exceeded', 'upload_offset_wrong'] },
-      validatorCompiler: asItIs,
+      validatorCompiler: acceptAnyBody,
       schema: {
         operationId: 'putUpload',
         tags: ['Deployments'],
@@ -111,27 +72,14 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
     async (request) => {
       const { actor } = request
       const { sha256 } = request.params
-      const piece = pieceOf(request, sha256)
-      const content = { sha256, size: piece.size }
-      await reserve(db, actor, content)
-      // Nobody knows how slowly the body comes.
+      const piece = { accountId: actor.accountId, sha256, ...readContentRange(request) }
+      await reserve(db, actor, { sha256, size: piece.size })
+      // The body may arrive slowly.
       leavePlace(request)
       const body = (request.body ?? []) as unknown as AsyncIterable<Buffer>
-      let offset: number
-      try {
-        offset = await receiver.receive(piece, body)
-      } catch (error) {
-        await countRest(actor, content).catch((err) => log.warn({ err }, 'the room of an upload that failed'))
+      return receivePiece({ db, receiver, log }, actor, piece, body).catch((error) => {
         throw request.raw.destroyed && !(error instanceof Fault) ? closedByClient() : error
-      }
-      if (offset < piece.size) {
-        const room = await countRest(actor, content)
-        if (!room?.hidden) return findUpload(db, actor, sha256, offset)
-        return { ...content, offset, complete: false, expiresAt: room.expiresAt.toISOString() }
-      }
-      const [made] = await complete(db, actor, [content])
-      await receiver.drop(actor.accountId, [sha256])
-      return made!
+      })
     },
   )
 
@@ -151,10 +99,10 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const { sha256 } = request.params
-      const here = await receiver.offsetOf(request.actor.accountId, sha256)
-      const found = await findUpload(db, request.actor, sha256, here)
-      reply.header('upload-offset', String(found.offset))
-      return found
+      const offset = await receiver.offsetOf(request.actor.accountId, sha256)
+      const upload = await findUpload(db, request.actor, sha256, offset)
+      reply.header('upload-offset', String(upload.offset))
+      return upload
     },
   )
 
@@ -163,7 +111,7 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
     {
       config: { scope: 'deployments:write', withoutEtag: true, faults: ['quota_exceeded'] },
       bodyLimit: batchLimitBytes,
-      validatorCompiler: asItIs,
+      validatorCompiler: acceptAnyBody,
       schema: {
         operationId: 'createUploads',
         tags: ['Deployments'],
@@ -178,23 +126,9 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     (request, reply) =>
       once(request, reply, {
-        prepare: async () => {
-          const contents = await readBatch(request.body as unknown as Buffer | undefined)
-          const sized = contents.map(({ sha256, content }) => ({ sha256, size: content.length }))
-          await checkRoom(db, request.actor, sized)
-          await receiver.storeAll(contents.map(({ content }) => content))
-          return sized
-        },
+        prepare: () => storeBatch(db, receiver, request.actor, request.body as unknown as Buffer | undefined),
         status: 200,
-        work: async (db, sized) => {
-          const uploads = await complete(db, request.actor, sized)
-          // While nobody else can take room: their rows may have been larger.
-          await receiver.drop(
-            request.actor.accountId,
-            sized.map(({ sha256 }) => sha256),
-          )
-          return { uploads }
-        },
+        work: async (db, contents) => ({ uploads: await completeBatch(db, receiver, request.actor, contents) }),
       }),
   )
 }

@@ -1,7 +1,7 @@
 // Door of uploads: files checked against their hashes before they are stored.
 export { listArchive, refuseLarge, spool, storeArchive } from './archives.ts'
-export { readBatch } from './batch.ts'
-export { openReceiver, type Piece, type Receiver } from './receiver.ts'
+export { completeBatch, receivePiece, storeBatch } from './arrival.ts'
+export { openReceiver, type Receiver } from './receiver.ts'
 export {
   addFiles,
   createSource,
@@ -12,16 +12,11 @@ export {
   shareSources,
 } from './statements.ts'
 export {
-  type Content,
   checkBytesHeld,
-  checkRoom,
-  complete,
   findUpload,
   forgetOldUploads,
   noteLost,
-  type Room,
   readNeeded,
-  release,
   reserve,
   waitMs,
 } from './uploads.ts'
