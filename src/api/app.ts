@@ -7,6 +7,8 @@ import { randomLabel } from '../platform/ids.ts'
 import { schemas } from '../schemas/all.ts'
 import { Body } from '../schemas/common.ts'
 import { authRoutes } from './auth/auth.ts'
+import { deployHookCallRoutes } from './hooks/deploy.ts'
+import { gitHookRoutes } from './hooks/git.ts'
 import { useCompression } from './http/answers/compression.ts'
 import { announceDeprecated } from './http/answers/deprecation.ts'
 import { sendFault, toFault } from './http/answers/problem.ts'
@@ -37,7 +39,8 @@ import { createShares, decorateShares, giveBack } from './http/shares/shares.ts'
 import { createTurns, takeTurns } from './http/shares/turns.ts'
 import { accountRoutes } from './routes/account.ts'
 import { cronRoutes } from './routes/crons.ts'
-import { deployHookCallRoutes, deployHookRoutes } from './routes/deploy-hooks.ts'
+import { deliveryRoutes } from './routes/deliveries.ts'
+import { deployHookRoutes } from './routes/deploy-hooks.ts'
 import { deploymentCreationRoutes } from './routes/deployment-creation.ts'
 import { deploymentLogRoutes } from './routes/deployment-logs.ts'
 import { deploymentShareRoutes } from './routes/deployment-shares.ts'
@@ -48,20 +51,22 @@ import { dnsRecordRoutes } from './routes/dns-records.ts'
 import { dnssecRoutes } from './routes/dnssec.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { eventRoutes } from './routes/events.ts'
+import { invitationRoutes } from './routes/invitations.ts'
 import { mailRoutes } from './routes/mail.ts'
 import { memberRoutes } from './routes/members.ts'
 import { oidcExchangeRoutes, oidcTrustRoutes } from './routes/oidc.ts'
-import { operatorRoutes } from './routes/operator.ts'
+import { operatorAccountRoutes } from './routes/operator-accounts.ts'
 import { operatorDomainRoutes } from './routes/operator-domains.ts'
 import { operatorJobRoutes } from './routes/operator-jobs.ts'
 import { operatorLimitRoutes } from './routes/operator-limits.ts'
 import { operatorNodeRoutes } from './routes/operator-nodes.ts'
 import { operatorTakedownRoutes } from './routes/operator-takedowns.ts'
+import { operatorTicketRoutes } from './routes/operator-tickets.ts'
 import { platformRoutes } from './routes/platform.ts'
 import { productionRoutes } from './routes/production.ts'
 import { projectRoutes } from './routes/projects.ts'
 import { pullRequestRoutes } from './routes/pull-requests.ts'
-import { gitHookRoutes, pushHookRoutes } from './routes/push-hooks.ts'
+import { pushHookRoutes } from './routes/push-hooks.ts'
 import { redeploymentRoutes } from './routes/redeployments.ts'
 import { repositoryAccessRoutes } from './routes/repository-access.ts'
 import { rrsetRoutes } from './routes/rrsets.ts'
@@ -71,6 +76,7 @@ import { ticketRoutes } from './routes/tickets.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { trafficRoutes } from './routes/traffic.ts'
 import { uploadRoutes } from './routes/uploads.ts'
+import { variableRoutes } from './routes/variables.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { zonePrimaryRoutes } from './routes/zone-primaries.ts'
 import { zoneRoutes } from './routes/zones.ts'
@@ -90,6 +96,7 @@ const idleConnectionMs = 90_000
 // Refused alike in development and production: a misspelt route must not run unguarded.
 const apiRoutes = [
   projectRoutes,
+  variableRoutes,
   pushHookRoutes,
   deployHookRoutes,
   pullRequestRoutes,
@@ -115,12 +122,15 @@ const apiRoutes = [
   trafficRoutes,
   tokenRoutes,
   memberRoutes,
+  invitationRoutes,
   eventRoutes,
   accountRoutes,
   searchRoutes,
   ticketRoutes,
   webhookRoutes,
-  operatorRoutes,
+  deliveryRoutes,
+  operatorTicketRoutes,
+  operatorAccountRoutes,
   operatorDomainRoutes,
   operatorLimitRoutes,
   operatorNodeRoutes,

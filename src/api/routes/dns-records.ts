@@ -1,5 +1,4 @@
 // /dns/{domain}/records: list, create, read, change, delete, and many changes at once.
-
 import type { Static } from '@sinclair/typebox'
 import { Named } from '../../schemas/common.ts'
 import {
@@ -31,6 +30,10 @@ import { precondition, sendSingle } from '../http/answers/etag.ts'
 import { readPage, sendPage } from '../http/answers/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
+const reads = { scope: 'dns:read', inZoneParts: true } as const
+const writes = { scope: 'dns:write', inZoneParts: true, showsServed: 'Zone-Served' } as const
+const writeFaults = ['record_conflict', 'zone_follows_primary', 'quota_exceeded'] as const
+
 type ZonePath = Static<typeof ZoneParams>
 type RecordPath = Static<typeof DnsRecordParams>
 
@@ -41,10 +44,8 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     '/dns/:domain/records',
     {
       config: {
-        scope: 'dns:write',
-        inZoneParts: true,
-        showsServed: 'Zone-Served',
-        faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
+        ...writes,
+        faults: [...writeFaults],
         meaning: ({ actor, params }, body: SoundBody<typeof CreateDnsRecord>) =>
           checkRecord(db, actor, (params as ZonePath).domain, body),
       },
@@ -72,7 +73,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/dns/:domain/records',
     {
-      config: { scope: 'dns:read', inZoneParts: true },
+      config: reads,
       schema: {
         operationId: 'listDnsRecords',
         tags: ['DNS'],
@@ -85,8 +86,8 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const page = readPage(request.query, 'records', 2, 'asc')
-      const found = await listRecords(db, request.actor, request.params.domain, { filter: request.query, page })
-      return sendPage(request, reply, page, { records: found })
+      const records = await listRecords(db, request.actor, request.params.domain, { filter: request.query, page })
+      return sendPage(request, reply, page, { records })
     },
   )
 
@@ -94,10 +95,8 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     '/dns/:domain/records/batch',
     {
       config: {
-        scope: 'dns:write',
-        inZoneParts: true,
-        showsServed: 'Zone-Served',
-        faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
+        ...writes,
+        faults: [...writeFaults],
         meaning: ({ actor, params }, body: SoundBody<typeof DnsBatch>) =>
           checkBatch(db, actor, (params as ZonePath).domain, body),
       },
@@ -117,15 +116,15 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     (request, reply) => {
       const { actor, body: batch, query } = request
       const { domain } = request.params
-      const wanted = { batch, dryRun: query.dryRun ?? false }
+      const change = { batch, dryRun: query.dryRun ?? false }
       return once(request, reply, {
         status: 200,
-        dry: wanted.dryRun,
-        prepare: () => zoneWork.planBatch(actor, domain, wanted),
+        dry: change.dryRun,
+        prepare: () => zoneWork.planBatch(actor, domain, change),
         async work(db, plan): Promise<Static<typeof DnsBatchResult>> {
-          if (!plan) return applyBatch(db, actor, domain, wanted)
-          const text = await applyPlanned(db, actor, domain, { ...wanted, plan })
-          // It is JSON already.
+          if (!plan) return applyBatch(db, actor, domain, change)
+          const text = await applyPlanned(db, actor, domain, { ...change, plan })
+          // `text` is already JSON.
           reply.type('application/json; charset=utf-8').serializer((payload: unknown) => payload as string)
           return text as never
         },
@@ -136,7 +135,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/dns/:domain/records/:id',
     {
-      config: { scope: 'dns:read', inZoneParts: true },
+      config: reads,
       schema: {
         operationId: 'getDnsRecord',
         tags: ['DNS'],
@@ -153,10 +152,8 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
     '/dns/:domain/records/:id',
     {
       config: {
-        scope: 'dns:write',
-        inZoneParts: true,
-        showsServed: 'Zone-Served',
-        faults: ['record_conflict', 'zone_follows_primary', 'quota_exceeded'],
+        ...writes,
+        faults: [...writeFaults],
         meaning: ({ actor, params }, body: SoundBody<typeof ChangeDnsRecord>) =>
           checkChange(db, actor, params as RecordPath, body),
       },
@@ -180,12 +177,7 @@ export const dnsRecordRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/dns/:domain/records/:id',
     {
-      config: {
-        scope: 'dns:write',
-        inZoneParts: true,
-        showsServed: 'Zone-Served',
-        faults: ['record_conflict', 'zone_follows_primary'],
-      },
+      config: { ...writes, faults: ['record_conflict', 'zone_follows_primary'] },
       schema: {
         operationId: 'deleteDnsRecord',
         tags: ['DNS'],

@@ -1,77 +1,16 @@
-// /members, /members/invitations and /roles: the people of an account, and what each may do there.
-
-import type { TSchema } from '@sinclair/typebox'
-import type { Db } from '../../platform/database/database.ts'
-import type { PageOf, PageRequest } from '../../platform/database/page.ts'
+// /members and /roles: the people of an account, and what each may do there.
 import { Named } from '../../schemas/common.ts'
-import {
-  ChangeMember,
-  CreateInvitation,
-  Invitation,
-  InvitationList,
-  InvitationParams,
-  InvitationWithSecret,
-  Member,
-  MemberList,
-  MemberParams,
-  MemberQuery,
-  MemberRoles,
-} from '../../schemas/people.ts'
-import type { Actor } from '../../services/identity/index.ts'
-import {
-  changeMember,
-  createInvitation,
-  deleteInvitation,
-  findInvitation,
-  findMember,
-  listInvitations,
-  listMembers,
-  listRoles,
-  projectsOf,
-  removeMember,
-} from '../../services/people/index.ts'
+import { ChangeMember, Member, MemberList, MemberParams, MemberQuery, MemberRoles } from '../../schemas/people.ts'
+import { changeMember, findMember, listMembers, listRoles, removeMember } from '../../services/people/index.ts'
 import { precondition, sendSingle } from '../http/answers/etag.ts'
 import { readPage, sendPage } from '../http/answers/page.ts'
-import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
+import { NoContent, type RoutePlugin } from './route.ts'
 
-type Words = [operationId: string, summary: string, description: string]
+const reads = { scope: 'members:read', accountWide: true } as const
+const writes = { scope: 'members:write', accountWide: true } as const
 
-type Readable<T> = {
-  path: string
-  /** Its name in the answer, and in cursors. */
-  list: string
-  schemas: { page: TSchema; one: TSchema; params: typeof MemberParams }
-  listed: Words
-  read: Words
-  page(db: Db, actor: Actor, page: PageRequest): Promise<PageOf<T>>
-  find(db: Db, actor: Actor, id: string): Promise<T>
-}
-
-export const memberRoutes: RoutePlugin = async (app, { deps, once }) => {
-  const { db, config, tokenDirectory } = deps
-
-  /** The list of one kind, and one of it. */
-  function reading<T>({ path, list, schemas, listed, read, page: pageOf, find }: Readable<T>): void {
-    const described = ([operationId, summary, description]: Words) => ({ operationId, summary, description })
-    const config = { scope: 'members:read', accountWide: true } as const
-    const tags = ['Members']
-    app.get(
-      path,
-      {
-        config,
-        schema: { ...described(listed), tags, querystring: MemberQuery, response: { 200: Named(schemas.page) } },
-      },
-      async (request, reply) => {
-        const page = readPage(request.query, list)
-        return sendPage(request, reply, page, { [list]: await pageOf(db, request.actor, page) })
-      },
-    )
-    app.get(
-      `${path}/:id`,
-      { config, schema: { ...described(read), tags, params: schemas.params, response: { 200: Named(schemas.one) } } },
-      async (request, reply) => sendSingle(request, reply, await find(db, request.actor, request.params.id)),
-    )
-  }
+export const memberRoutes: RoutePlugin = async (app, { deps }) => {
+  const { db, tokenDirectory } = deps
 
   app.get(
     '/roles',
@@ -88,34 +27,45 @@ export const memberRoutes: RoutePlugin = async (app, { deps, once }) => {
     async (request, reply) => sendSingle(request, reply, { roles: listRoles() }),
   )
 
-  reading({
-    path: '/members',
-    list: 'members',
-    schemas: { page: MemberList, one: Member, params: MemberParams },
-    listed: ['listMembers', 'List members', 'The people of the account, newest first.'],
-    read: ['getMember', 'Read a member', 'Name, address, role and projects of one person in the account.'],
-    page: listMembers,
-    find: findMember,
-  })
+  app.get(
+    '/members',
+    {
+      config: reads,
+      schema: {
+        operationId: 'listMembers',
+        tags: ['Members'],
+        summary: 'List members',
+        description: 'The people of the account, newest first.',
+        querystring: MemberQuery,
+        response: { 200: Named(MemberList) },
+      },
+    },
+    async (request, reply) => {
+      const page = readPage(request.query, 'members')
+      return sendPage(request, reply, page, { members: await listMembers(db, request.actor, page) })
+    },
+  )
 
-  reading({
-    path: '/members/invitations',
-    list: 'invitations',
-    schemas: { page: InvitationList, one: Invitation, params: InvitationParams },
-    listed: [
-      'listInvitations',
-      'List invitations',
-      'The invitations that can still be accepted, newest first, without their links.',
-    ],
-    read: ['getInvitation', 'Read an invitation', 'Who is invited, as what and until when, without the link.'],
-    page: listInvitations,
-    find: findInvitation,
-  })
+  app.get(
+    '/members/:id',
+    {
+      config: reads,
+      schema: {
+        operationId: 'getMember',
+        tags: ['Members'],
+        summary: 'Read a member',
+        description: 'Name, address, role and projects of one person in the account.',
+        params: MemberParams,
+        response: { 200: Named(Member) },
+      },
+    },
+    async (request, reply) => sendSingle(request, reply, await findMember(db, request.actor, request.params.id)),
+  )
 
   app.patch(
     '/members/:id',
     {
-      config: { scope: 'members:write', accountWide: true, faults: ['last_owner', 'owner_required'] },
+      config: { ...writes, faults: ['last_owner', 'owner_required'] },
       schema: {
         operationId: 'changeMember',
         tags: ['Members'],
@@ -140,7 +90,7 @@ export const memberRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/members/:id',
     {
-      config: { scope: 'members:write', accountWide: true, faults: ['last_owner', 'owner_required'] },
+      config: { ...writes, faults: ['last_owner', 'owner_required'] },
       schema: {
         operationId: 'removeMember',
         tags: ['Members'],
@@ -155,56 +105,6 @@ export const memberRoutes: RoutePlugin = async (app, { deps, once }) => {
     async (request, reply) => {
       await removeMember(db, request.actor, { id: request.params.id, precondition: precondition(request) })
       tokenDirectory.forgetAccount(request.actor.accountId)
-      return reply.code(204).send(null)
-    },
-  )
-
-  app.post(
-    '/members/invitations',
-    {
-      config: {
-        scope: 'members:write',
-        accountWide: true,
-        faults: ['member_exists', 'owner_required'],
-        meaning: ({ actor }, { role, projects = null }: SoundBody<typeof CreateInvitation>) =>
-          role === undefined ? null : projectsOf(db, actor, role, projects),
-      },
-      schema: {
-        operationId: 'createInvitation',
-        tags: ['Members'],
-        summary: 'Invite a person',
-        description:
-          'The answer holds the link to hand over; it makes its holder a member, once, within seven days, and is never ' +
-          'shown again. An earlier invitation of the same address is taken back. The calling token needs every scope of ' +
-          'the role; only an owner invites owners.',
-        body: CreateInvitation,
-        response: { 201: Named(InvitationWithSecret) },
-      },
-    },
-    (request, reply) =>
-      once(request, reply, {
-        status: 201,
-        work: (db) => createInvitation(db, request.actor, config.baseUrl, request.body),
-        location: ({ id }) => `/members/invitations/${id}`,
-        shown: ({ url: _url, secret: _secret, ...invitation }) => invitation,
-      }),
-  )
-
-  app.delete(
-    '/members/invitations/:id',
-    {
-      config: { scope: 'members:write', accountWide: true, faults: ['owner_required'] },
-      schema: {
-        operationId: 'deleteInvitation',
-        tags: ['Members'],
-        summary: 'Take an invitation back',
-        description: 'Its link is not valid any more.',
-        params: InvitationParams,
-        response: { 204: NoContent },
-      },
-    },
-    async (request, reply) => {
-      await deleteInvitation(db, request.actor, { id: request.params.id, precondition: precondition(request) })
       return reply.code(204).send(null)
     },
   )

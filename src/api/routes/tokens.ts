@@ -21,7 +21,6 @@ import {
   listTokens,
   revokeToken,
   rotateToken,
-  type TokenView,
   versionOf,
 } from '../../services/tokens/index.ts'
 import { deprecatedToken, withoutSecret } from '../http/answers/deprecation.ts'
@@ -29,16 +28,24 @@ import { precondition, sendSingle } from '../http/answers/etag.ts'
 import { readPage, sendPage } from '../http/answers/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
+const reads = { scope: 'tokens:read', accountWide: true } as const
+const writes = { scope: 'tokens:write', accountWide: true } as const
+type NewToken = Awaited<ReturnType<typeof createToken>>
+
 export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   const { db, tokenDirectory } = deps
-
-  const show = (request: FastifyRequest, reply: FastifyReply, token: TokenView) =>
+  const show = (request: FastifyRequest, reply: FastifyReply, token: Parameters<typeof versionOf>[0]) =>
     sendSingle(request, reply, token, versionOf(token))
+  const created = {
+    status: 201,
+    location: ({ id }: NewToken) => `/tokens/${id}`,
+    shown: (token: NewToken) => versionOf(withoutSecret(token)),
+  }
 
   app.get(
     '/tokens',
     {
-      config: { scope: 'tokens:read', accountWide: true },
+      config: reads,
       schema: {
         operationId: 'listTokens',
         tags: ['Tokens'],
@@ -75,12 +82,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
       },
     },
     (request, reply) =>
-      once(request, reply, {
-        status: 201,
-        work: (db) => createToken(db, request.actor, request.body),
-        location: (token) => `/tokens/${token.id}`,
-        shown: (made) => versionOf(withoutSecret(made)),
-      }),
+      once(request, reply, { ...created, work: (db) => createToken(db, request.actor, request.body) }),
   )
 
   app.get(
@@ -101,7 +103,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.get(
     '/tokens/:id',
     {
-      config: { scope: 'tokens:read', accountWide: true },
+      config: reads,
       schema: {
         operationId: 'getToken',
         tags: ['Tokens'],
@@ -118,8 +120,7 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
     '/tokens/:id',
     {
       config: {
-        scope: 'tokens:write',
-        accountWide: true,
+        ...writes,
         meaning: ({ actor, params }, body: SoundBody<typeof ChangeToken>) =>
           checkTokenChange(db, actor, (params as { id: string }).id, body),
       },
@@ -129,9 +130,8 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
         summary: 'Rename or narrow a token',
         description:
           'Changes the name, or gives the token an earlier expiry, fewer scopes, fewer projects or smaller parts of ' +
-          'zones: never more than it has. ' +
-          'What the tokens that it made have beyond that, they lose too, and one that is left with nothing is revoked. ' +
-          'Takes effect as a revocation does. The calling token needs every scope of the changed one.',
+          'zones: never more than it has. What the tokens that it made have beyond that, they lose too, and one that is ' +
+          'left with nothing is revoked. Takes effect as a revocation does. The calling token needs every scope of the changed one.',
         params: TokenParams,
         body: ChangeToken,
         response: { 200: Named(Token) },
@@ -148,17 +148,16 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.delete(
     '/tokens/:id',
     {
-      config: { scope: 'tokens:write', accountWide: true },
+      config: writes,
       schema: {
         operationId: 'revokeToken',
         tags: ['Tokens'],
         summary: 'Revoke a token',
         description:
-          'Takes effect at once on this server and within a second on every other. All tokens of its lineage are revoked with ' +
-          'it (the one that replaced it by its own request, and so on), and all that any of them created. A successor that ' +
-          'another token asked for, such as one of the owner, stays. A token that was replaced without an overlap can be ' +
-          'revoked as well, by another token, while anything that came from it lives. The calling token needs every scope of ' +
-          'the revoked ones.',
+          'Takes effect at once on this server and within a second on every other. All tokens of its lineage are revoked with it ' +
+          '(the one that replaced it by its own request, and so on), and all that any of them created. A successor that another ' +
+          'token asked for, such as one of the owner, stays. A token that was replaced without an overlap can be revoked as well, ' +
+          'by another token, while anything that came from it lives. The calling token needs every scope of the revoked ones.',
         params: TokenParams,
         response: { 204: NoContent },
       },
@@ -173,38 +172,29 @@ export const tokenRoutes: RoutePlugin = async (app, { deps, once }) => {
   app.post(
     '/tokens/:id/rotate',
     {
-      config: {
-        scope: 'tokens:write',
-        accountWide: true,
-        deprecated: deprecatedToken,
-        faults: ['token_outlives_caller'],
-      },
+      config: { ...writes, deprecated: deprecatedToken, faults: ['token_outlives_caller'] },
       schema: {
         operationId: 'rotateToken',
         tags: ['Tokens'],
         summary: 'Rotate a token',
         description:
-          'Makes a new token with the same access and the same expiry; the old one works on for `overlapSeconds`, then no ' +
-          'more. The tokens that the old one made go on as those of the new one, unless `revokeChildren` is set, as it ' +
-          'should be after a leak. The calling token needs every scope of the old one and must not expire before it. If ' +
-          'the old one is neither the calling token nor made by it, the new one becomes its child. If the calling token is ' +
-          'the old one, or came from it, both are one lineage and are revoked together.',
+          'Makes a new token with the same access and the same expiry; the old one works on for `overlapSeconds`, then no more. The ' +
+          'tokens that the old one made go on as those of the new one, unless `revokeChildren` is set, as it should be after a leak. ' +
+          'The calling token needs every scope of the old one and must not expire before it. If the old one is neither the calling ' +
+          'token nor made by it, the new one becomes its child. If the calling token is the old one, or came from it, both are one ' +
+          'lineage and are revoked together.',
         params: TokenParams,
         body: RotateToken,
         response: { 201: Named(TokenWithSecret) },
       },
     },
     async (request, reply) => {
-      const { id } = request.params
-      const { overlapSeconds = 0, revokeChildren = false } = request.body ?? {}
-      const made = await once(request, reply, {
-        status: 201,
-        work: (db) => rotateToken(db, request.actor, id, { overlapSeconds, revokeChildren }),
-        location: (token) => `/tokens/${token.id}`,
-        shown: (made) => versionOf(withoutSecret(made)),
+      const token = await once(request, reply, {
+        ...created,
+        work: (db) => rotateToken(db, request.actor, request.params.id, request.body ?? {}),
       })
       tokenDirectory.forgetAccount(request.actor.accountId)
-      return made
+      return token
     },
   )
 }

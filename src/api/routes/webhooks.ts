@@ -1,14 +1,9 @@
-// /webhooks: make, read, change, delete, rotate the secret, and look at deliveries.
-
+// /webhooks: list, create, read, change, delete, ping, rotate the secret.
 import { Named } from '../../schemas/common.ts'
 import {
   ChangeWebhook,
   CreateWebhook,
   Delivery,
-  DeliveryList,
-  DeliveryParams,
-  DeliveryQuery,
-  DeliveryWithAttempts,
   RotateSecret,
   Webhook,
   WebhookList,
@@ -21,12 +16,9 @@ import {
   checkWebhook,
   createWebhook,
   deleteWebhook,
-  findDelivery,
   findWebhook,
-  listDeliveries,
   listWebhooks,
   pingWebhook,
-  redeliver,
   rotateSecret,
   viewWebhook,
 } from '../../services/webhooks/index.ts'
@@ -177,67 +169,6 @@ export const webhookRoutes: RoutePlugin = async (app, { deps, once }) => {
         status: 200,
         work: (db) =>
           rotateSecret(db, request.actor, request.params.id, { vault, overlapSeconds: request.body?.overlapSeconds }),
-      }),
-  )
-
-  app.get(
-    '/webhooks/:id/deliveries',
-    {
-      config: reads,
-      schema: {
-        operationId: 'listDeliveries',
-        tags: ['Webhooks'],
-        summary: 'List deliveries',
-        description: 'What was sent to the webhook, or is about to be, newest first.',
-        params: WebhookParams,
-        querystring: DeliveryQuery,
-        response: { 200: Named(DeliveryList) },
-      },
-    },
-    async (request, reply) => {
-      const page = readPage(request.query, 'deliveries')
-      const found = await listDeliveries(db, request.actor, request.params.id, page)
-      return sendPage(request, reply, page, { deliveries: found })
-    },
-  )
-
-  app.get(
-    '/webhooks/:id/deliveries/:delivery',
-    {
-      config: reads,
-      schema: {
-        operationId: 'getDelivery',
-        tags: ['Webhooks'],
-        summary: 'Read a delivery',
-        description:
-          'One delivery with every attempt: when, how long, what was answered or what went wrong. Kept for 30 days, or as long as the operator has set.',
-        params: DeliveryParams,
-        response: { 200: Named(DeliveryWithAttempts) },
-      },
-    },
-    async (request, reply) => {
-      const { id, delivery } = request.params
-      return sendSingle(request, reply, await findDelivery(db, request.actor, id, delivery))
-    },
-  )
-
-  app.post(
-    '/webhooks/:id/deliveries/:delivery/redeliver',
-    {
-      config: writes,
-      schema: {
-        operationId: 'redeliver',
-        tags: ['Webhooks'],
-        summary: 'Send an event again',
-        description: 'Makes a new delivery of the same event, with the same `webhook-id`.',
-        params: DeliveryParams,
-        response: { 202: Named(Delivery) },
-      },
-    },
-    (request, reply) =>
-      once(request, reply, {
-        status: 202,
-        work: (db) => redeliver(db, request.actor, request.params.id, request.params.delivery),
       }),
   )
 }

@@ -9,14 +9,14 @@ import { endLine } from './revocation.ts'
 import { selectLine } from './statements.ts'
 import { findRow, findToken, insertToken, newTokenId, type TokenWithSecret } from './tokens.ts'
 
-export type Rotation = { overlapSeconds: number; revokeChildren: boolean }
+export type Rotation = { overlapSeconds?: number; revokeChildren?: boolean }
 
 /** The old secret works on for the overlap. The new token expires when the old one would have. */
 export async function rotateToken(
   db: Db,
   actor: Actor,
   id: string,
-  { overlapSeconds, revokeChildren }: Rotation,
+  { overlapSeconds = 0, revokeChildren = false }: Rotation,
 ): Promise<TokenWithSecret> {
   return inTransaction(db, async (db) => {
     const { caller, rotator, old } = await decideTwice(db, actor, async (caller) => {
