@@ -3,6 +3,7 @@
 import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { Fault } from '../../../platform/errors.ts'
+import { clientOf } from '../../../platform/http/client-address.ts'
 import type { Actor } from '../../../services/identity/index.ts'
 import type { SharedLimits, Taken } from '../../../services/limits/index.ts'
 
@@ -180,12 +181,12 @@ function resetSeconds(window: Window, nowMs: number): number {
 
 const leftOf = ({ quota }: RateLimit, { used, others }: Window) => Math.max(0, quota - used - others)
 
-/** Tells a caller without a valid token what is left to its address, and counts nothing. */
+/** The rate limit headers for a caller without a valid token; counts nothing. */
 export function createAddressNotice(perAddress: RateLimit) {
   const policy = `"address";q=${perAddress.quota};w=${minuteMs / 1000}`
-  return (address: string): { 'ratelimit-policy': string; ratelimit: string } => {
+  return (ip: string): { 'ratelimit-policy': string; ratelimit: string } => {
     const nowMs = Date.now()
-    const window = perAddress.window(address, nowMs)
+    const window = perAddress.window(clientOf(ip), nowMs)
     const left = `"address";r=${leftOf(perAddress, window)};t=${resetSeconds(window, nowMs)}`
     return { 'ratelimit-policy': policy, ratelimit: left }
   }
