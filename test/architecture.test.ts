@@ -115,7 +115,7 @@ describe('arrows run one way', () => {
       'node:events',
       'node:worker_threads',
       'src/platform/installation.ts',
-      'src/api/http/answers/public-answers.ts',
+      'src/api/http/responses/public-responses.ts',
     ])
   })
 

@@ -5,13 +5,8 @@ import { Fault } from '../platform/errors.ts'
 import { schemas } from '../schemas/all.ts'
 import { publicRoutes } from './all-routes.ts'
 import { guardedRoutes } from './guarded.ts'
-import { sendFault, toFault } from './http/answers/problem.ts'
-import { versionOf } from './http/answers/versions.ts'
 import { createRecheck } from './http/bearer.ts'
 import type { Deps } from './http/deps.ts'
-import { groupConnections } from './http/intake/connections.ts'
-import { useJsonBodies } from './http/intake/json-bodies.ts'
-import { completeFault, useValidation } from './http/intake/validation.ts'
 import { createStreams } from './http/live/sse.ts'
 import { createTokenWatch } from './http/live/token-watch.ts'
 import { createWaits } from './http/live/waiting.ts'
@@ -19,6 +14,11 @@ import { createMetrics, type Metrics, observeRequests } from './http/observe/obs
 import { createOutageLog } from './http/observe/outage-log.ts'
 import { traceRequests } from './http/observe/trace-requests.ts'
 import { useOpenApi } from './http/openapi/openapi.ts'
+import { groupConnections } from './http/requests/connections.ts'
+import { useJsonBodies } from './http/requests/json-bodies.ts'
+import { completeFault, useValidation } from './http/requests/validation.ts'
+import { sendFault, toFault } from './http/responses/problem.ts'
+import { versionOf } from './http/responses/versions.ts'
 import { createAllowance } from './http/shares/allowance.ts'
 import { createAddressNotice, createRateLimit } from './http/shares/rate-limit.ts'
 import { createShares, decorateShares } from './http/shares/shares.ts'
@@ -74,7 +74,7 @@ function decorate(app: FastifyInstance, deps: Deps): Metrics {
   app.addHook('onClose', async () => app.outages.close())
   app.decorateRequest('actor', null as never)
   app.decorateRequest('idempotency', null)
-  app.decorateRequest('place', null)
+  app.decorateRequest('inFlight', null)
   decorateShares(app)
   return metrics
 }

@@ -3,19 +3,19 @@ import type { FastifyInstance, RouteOptions } from 'fastify'
 import { Fault } from '../platform/errors.ts'
 import { Body } from '../schemas/common.ts'
 import { apiRoutes } from './all-routes.ts'
-import { useCompression } from './http/answers/compression.ts'
-import { announceDeprecated } from './http/answers/deprecation.ts'
-import { refuseUnknownVersion, useVersions } from './http/answers/versions.ts'
 import { createGuard } from './http/bearer.ts'
 import { useCors } from './http/cors.ts'
 import type { Deps } from './http/deps.ts'
 import { createOnce, createReplay } from './http/idempotency.ts'
-import { refuseUnexpectedBody, refuseUnstorableAddress } from './http/intake/json-bodies.ts'
-import { collectMethods } from './http/intake/methods.ts'
-import { requireHttps, shedLoad } from './http/intake/transport.ts'
 import { useServedWaits } from './http/live/served-waits.ts'
+import { refuseUnexpectedBody, refuseUnstorableAddress } from './http/requests/json-bodies.ts'
+import { collectMethods } from './http/requests/methods.ts'
+import { requireHttps, shedLoad } from './http/requests/transport.ts'
+import { useCompression } from './http/responses/compression.ts'
+import { announceDeprecated } from './http/responses/deprecation.ts'
+import { refuseUnknownVersion, useVersions } from './http/responses/versions.ts'
 import { createRateLimit, type RateLimit } from './http/shares/rate-limit.ts'
-import { giveBack } from './http/shares/shares.ts'
+import { releaseShares } from './http/shares/shares.ts'
 import { createTurns, takeTurns } from './http/shares/turns.ts'
 
 const maxUploadsWaiting = 32
@@ -58,7 +58,7 @@ export async function guardedRoutes(
     if (!reply.hasHeader('ratelimit')) reply.headers(addressHeaders(request.ip))
     done()
   })
-  giveBack(api, shares)
+  releaseShares(api, shares)
   useVersions(api)
   useCompression(api)
   useServedWaits(api, { db, config, shares })

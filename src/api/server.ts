@@ -2,14 +2,14 @@
 import type { TlsOptions } from 'node:tls'
 import Fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify'
 import { randomLabel } from '../platform/ids.ts'
-import { sendFault, toFault } from './http/answers/problem.ts'
-import { versionOf } from './http/answers/versions.ts'
 import { answerCors, corsHeadersUnread } from './http/cors.ts'
 import type { Deps } from './http/deps.ts'
-import { BoundedMessage, boundBodies } from './http/intake/bounded-bodies.ts'
-import { buildSerializer } from './http/intake/compilers.ts'
-import { createParserErrors } from './http/intake/parser-errors.ts'
-import { bodyLimitBytes } from './http/intake/validation.ts'
+import { BoundedMessage, boundBodies } from './http/requests/bounded-bodies.ts'
+import { buildSerializer } from './http/requests/compilers.ts'
+import { createParserErrors } from './http/requests/parser-errors.ts'
+import { bodyLimitBytes } from './http/requests/validation.ts'
+import { sendFault, toFault } from './http/responses/problem.ts'
+import { versionOf } from './http/responses/versions.ts'
 
 const headersTimeoutMs = 20_000
 const requestTimeoutMs = 30_000

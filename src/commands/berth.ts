@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
-import { withCatalogue } from '../api/http/answers/error-catalogue.ts'
+import { withCatalogue } from '../api/http/responses/error-catalogue.ts'
 import { renderOpenApi } from '../api/openapi-file.ts'
 import { type Config, ConfigError, loadConfig, readEnvironment } from '../config.ts'
 import type { Database } from '../platform/database/database.ts'

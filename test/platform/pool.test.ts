@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { toFault } from '../../src/api/http/answers/problem.ts'
+import { toFault } from '../../src/api/http/responses/problem.ts'
 import { closeDatabase, type Db, openDatabase } from '../../src/platform/database/database.ts'
 import { inGroups, newDatabaseWait, Pool, type PoolLimits } from '../../src/platform/database/pool.ts'
 import { createDatabase } from '../helpers/database.ts'

@@ -1,7 +1,7 @@
 // How much a zone and a set of records may hold, by every way of making records, also when requests race.
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { toFault } from '../../src/api/http/answers/problem.ts'
+import { toFault } from '../../src/api/http/responses/problem.ts'
 import { startApi, type TestApi } from '../helpers/api.ts'
 import { waitsForLock } from '../helpers/database.ts'
 import { until } from '../helpers/until.ts'

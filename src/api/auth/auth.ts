@@ -1,9 +1,10 @@
-// /auth: signing in and out, and the token of the console. Outside /api, and the only part that reads a cookie.
+// /auth: signing in and out, and the console's token. Outside /api; only these routes read cookies.
 import type { FastifyPluginAsync } from 'fastify'
 import type { Deps } from '../http/deps.ts'
-import { refuseUnexpectedBody, refuseUnstorableAddress } from '../http/intake/json-bodies.ts'
-import { requireHttps, shedLoad } from '../http/intake/transport.ts'
+import { refuseUnexpectedBody, refuseUnstorableAddress } from '../http/requests/json-bodies.ts'
+import { requireHttps, shedLoad } from '../http/requests/transport.ts'
 import { boundOpenPerAddress } from '../http/shares/shares.ts'
+import { createSignInContext } from './context.ts'
 import { deviceRoutes } from './device.ts'
 import { mailSettingRoutes } from './mails.ts'
 import { meRoutes } from './me.ts'
@@ -12,12 +13,11 @@ import { refuseInsecureOrigin, requireSameOrigin } from './same-origin.ts'
 import { sessionRoutes } from './sessions.ts'
 import { setupRoutes } from './setup.ts'
 import { signInRoutes } from './sign-in.ts'
-import { createWays } from './ways.ts'
 
-// Nobody here has shown a token: no address may have all places.
+// Callers have no token yet, so one address can't use up the limit.
 const maxInFlight = 200
 const maxOpenPerAddress = 50
-// An address and two passwords. Routes that take more say so.
+// Enough for an email address and two passwords. Routes that need more set their own limit.
 const bodyLimitBytes = 4 << 10
 
 const plugins: AuthPlugin[] = [setupRoutes, sessionRoutes, meRoutes, mailSettingRoutes, deviceRoutes, signInRoutes]
@@ -41,6 +41,6 @@ export const authRoutes: FastifyPluginAsync<{ deps: Deps }> = async (app, { deps
     route.schema = { ...route.schema, hide: true }
     route.bodyLimit ??= bodyLimitBytes
   })
-  const ways = createWays(deps)
-  for (const plugin of plugins) await app.register(plugin, { deps, ways })
+  const context = createSignInContext(deps)
+  for (const plugin of plugins) await app.register(plugin, { deps, context })
 }

@@ -1,4 +1,4 @@
-// Two cookies beside that of the session: the step of a sign-in that is under way, and that a person has signed in here.
+// Two more cookies for signing in: the step in progress, and whether this browser is known to the person.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { newKnownBrowser, stepSeconds } from '../../services/people/index.ts'
 import { addCookie, cookieOf } from './cookie.ts'
@@ -8,7 +8,7 @@ const knownName = '__Host-berth-known'
 const attributes = 'Path=/; HttpOnly; Secure'
 const knownSeconds = 180 * 24 * 60 * 60
 
-/** `Lax` where another site sends the browser back: it would come without a strict one. */
+/** Use `Lax` if another site redirects back here, because browsers then omit strict cookies. */
 export function setStep(reply: FastifyReply, secret: string, sameSite: 'Strict' | 'Lax' = 'Strict'): void {
   addCookie(reply, `${stepName}=${secret}; ${attributes}; SameSite=${sameSite}; Max-Age=${stepSeconds}`)
 }
@@ -20,8 +20,8 @@ export function clearStep(reply: FastifyReply): void {
 export const stepOf = (request: FastifyRequest) => cookieOf(request, stepName)
 
 export function setKnown(reply: FastifyReply, person: Parameters<typeof newKnownBrowser>[0]): void {
-  const kept = newKnownBrowser(person)
-  addCookie(reply, `${knownName}=${kept}; ${attributes}; SameSite=Strict; Max-Age=${knownSeconds}`)
+  const secret = newKnownBrowser(person)
+  addCookie(reply, `${knownName}=${secret}; ${attributes}; SameSite=Strict; Max-Age=${knownSeconds}`)
 }
 
 export const knownOf = (request: FastifyRequest) => cookieOf(request, knownName)

@@ -1,4 +1,4 @@
-// /auth/device: signs a program in, such as the command line, after a person has approved it (as in RFC 8628).
+// /auth/device: signs in a program, such as the CLI, after a person has approved it (RFC 8628).
 
 import { clientOf } from '../../platform/http/client-address.ts'
 import { AnswerDevice, BeginDevice, LookAtDevice, PollDevice, RevokeHeld } from '../../schemas/device.ts'
@@ -6,19 +6,19 @@ import { answerDevice, beginDevice, deviceSeconds, lookAtDevice, takeDeviceToken
 import { revokeOwnToken } from '../../services/tokens/index.ts'
 import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
-import { requireSigned } from './session.ts'
+import { requireSession } from './session.ts'
 
-// An office that signs in many programs at once asks every five seconds for each.
+// An office that signs in many programs at once polls every five seconds for each.
 const pollsPerMinute = 600
-// These two are for programs: they read no cookie, so that no other site gains anything by sending them.
+// Programs call these. They read no cookie, so another site gains nothing by sending requests.
 const forPrograms = { anyOrigin: true } as const
 
-export const deviceRoutes: AuthPlugin = async (app, { deps, ways }) => {
+export const deviceRoutes: AuthPlugin = async (app, { deps, context }) => {
   const { db, config, tokenDirectory, sharedLimits: limits } = deps
   const polls = createRateLimit(pollsPerMinute, limits && { limits, kind: 'device' })
 
   app.post('/auth/device', { config: forPrograms, schema: { body: BeginDevice } }, async (request) => {
-    await ways.tries.begin(request.ip)
+    await context.attempts.begin(request.ip)
     const { deviceCode, userCode, interval } = await beginDevice(db, { ...request.body, address: request.ip })
     const page = `${new URL(config.baseUrl).origin}/device`
     return {
@@ -39,7 +39,7 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, ways }) => {
     return { access_token: secret, token_type: 'Bearer', expires_in, scope: scopes.join(' '), id, account }
   })
 
-  // As in RFC 7009: a token that is of no use already is no error, and nothing is told of it.
+  // As in RFC 7009, a token that is already invalid is not an error, and the response doesn't reveal it.
   app.post('/auth/device/revoke', { config: forPrograms, schema: { body: RevokeHeld } }, async (request, reply) => {
     const { exceeded, resetSeconds } = await polls.take(clientOf(request.ip))
     if (exceeded) throw tooMany('Too many token requests from this IP address.', resetSeconds)
@@ -51,18 +51,18 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, ways }) => {
     return reply.code(204).send(null)
   })
 
-  // Whoever is signed in could approve the program of somebody else by a guess.
+  // Requires a session, and still limits guesses: a signed-in person could approve somebody else's program.
   app.post('/auth/device/look', { schema: { body: LookAtDevice } }, async (request) => {
-    const { userId } = await requireSigned(db, request)
-    return ways.tries.guess(request.ip, async (take) => {
+    const { userId } = await requireSession(db, request)
+    return context.attempts.guess(request.ip, async (take) => {
       await take.person(`device of ${userId}`, null)
       return lookAtDevice(db, request.body.userCode)
     })
   })
 
   app.post('/auth/device/answer', { schema: { body: AnswerDevice } }, async (request, reply) => {
-    const session = await requireSigned(db, request)
-    await ways.tries.guess(request.ip, async (take) => {
+    const session = await requireSession(db, request)
+    await context.attempts.guess(request.ip, async (take) => {
       await take.person(`device of ${session.userId}`, null)
       await answerDevice(db, session, request.body)
     })

@@ -1,4 +1,4 @@
-// /auth/mails: the kinds of mails, which a person mutes by `PATCH /auth/me`.
+// /auth/mails: the kinds of email, which a person mutes with `PATCH /auth/me`.
 import { viewMailKinds } from '../../services/mail/index.ts'
 import type { AuthPlugin } from './plugin.ts'
 

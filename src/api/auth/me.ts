@@ -1,4 +1,4 @@
-// /auth/me and /auth/sessions: what people see and change of themselves.
+// /auth/me and /auth/sessions: what people see and change about themselves.
 import { AccountParams } from '../../schemas/operator.ts'
 import { ChangeUser, InvitationParams, LookAtCode, SessionParams } from '../../schemas/people.ts'
 import {
@@ -17,13 +17,13 @@ import {
 } from '../../services/people/index.ts'
 import { clearSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'
-import { requireSigned } from './session.ts'
+import { requireSession } from './session.ts'
 
-export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
+export const meRoutes: AuthPlugin = async (app, { deps, context }) => {
   const { db, tokenDirectory, vault } = deps
 
   app.get('/auth/me', async (request) => {
-    const session = await requireSigned(db, request)
+    const session = await requireSession(db, request)
     const memberships = await withProjectNames(db, await listMemberships(db, session.userId))
     return {
       user: viewUser(session.user),
@@ -38,19 +38,19 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
   })
 
   app.patch('/auth/me', { schema: { body: ChangeUser } }, async (request) => {
-    const session = await requireSigned(db, request)
+    const session = await requireSession(db, request)
     const { current, ...change } = request.body
-    // Whoever has the address at the identity provider signs in as the person.
+    // The identity provider signs people in by email address, so changing it needs proof.
     if (normalEmail(change.email ?? session.user.email) !== session.user.email) {
-      await ways.prove(request, session, current)
-      await ways.tries.address(session.userId)
+      await context.requireProof(request, session, current)
+      await context.attempts.address(session.userId)
     }
     return { user: viewUser(await changeUser(db, session, change)) }
   })
 
-  // The code is in the mail that the address got.
+  // The code is in the email sent to the address.
   app.post('/auth/me/proof', { schema: { body: LookAtCode } }, async (request) => {
-    const { user } = await requireSigned(db, request)
+    const { user } = await requireSession(db, request)
     return { user: viewUser(await proveAddress(db, vault, user, request.body.code)) }
   })
 
@@ -60,7 +60,7 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
       url: '/auth/me/invitations/:id',
       schema: { params: InvitationParams },
       async handler(request, reply) {
-        const { userId } = await requireSigned(db, request)
+        const { userId } = await requireSession(db, request)
         await answerInvitation(db, userId, request.params.id, accept)
         return reply.code(204).send(null)
       },
@@ -68,20 +68,20 @@ export const meRoutes: AuthPlugin = async (app, { deps, ways }) => {
   }
 
   app.delete('/auth/me/accounts/:id', { schema: { params: AccountParams } }, async (request, reply) => {
-    const { userId } = await requireSigned(db, request)
+    const { userId } = await requireSession(db, request)
     await leaveAccount(db, userId, request.params.id)
     tokenDirectory.forgetAccount(request.params.id)
     return reply.code(204).send(null)
   })
 
   app.get('/auth/sessions', async (request) => {
-    const { id, userId } = await requireSigned(db, request)
+    const { id, userId } = await requireSession(db, request)
     const sessions = await listSessions(db, userId)
     return { sessions: sessions.map((one) => ({ ...viewSession(one), current: one.id === id })) }
   })
 
   app.delete('/auth/sessions/:id', { schema: { params: SessionParams } }, async (request, reply) => {
-    const { id, userId } = await requireSigned(db, request)
+    const { id, userId } = await requireSession(db, request)
     await endSession(db, userId, request.params.id)
     tokenDirectory.forgetPerson(userId)
     if (request.params.id === id) clearSession(reply)

@@ -1,20 +1,20 @@
-// /auth/password: signing in by a password, and its change.
+// /auth/password: signing in with a password, and changing it.
 import { ChangePassword, SignInByPassword } from '../../schemas/sign-in.ts'
 import { beginStep, checkPassword, openByPassword, passwordMark, setPassword } from '../../services/people/index.ts'
 import { knownOf, setKnown, setStep } from './browser-cookies.ts'
 import type { AuthPlugin } from './plugin.ts'
-import { originOf, requireSigned, sendSession } from './session.ts'
+import { originOf, requireSession, sendSession } from './session.ts'
 
-export const passwordRoutes: AuthPlugin = async (app, { deps, ways }) => {
+export const passwordRoutes: AuthPlugin = async (app, { deps, context }) => {
   const { db, tokenDirectory } = deps
-  const { hasher, tries, prove, expectGuess } = ways
+  const { hasher, attempts, requireProof, checkGuessLimit } = context
 
   app.post(
     '/auth/password',
-    { preParsing: expectGuess, schema: { body: SignInByPassword } },
+    { preParsing: checkGuessLimit, schema: { body: SignInByPassword } },
     async (request, reply) => {
       const { email, password } = request.body
-      const user = await tries.guess(request.ip, async (take) => {
+      const user = await attempts.guess(request.ip, async (take) => {
         const admit = (browser: string | null) => take.person(email, browser)
         return checkPassword(db, hasher, { email, password, kept: knownOf(request), admit })
       })
@@ -28,10 +28,10 @@ export const passwordRoutes: AuthPlugin = async (app, { deps, ways }) => {
   )
 
   app.put('/auth/password', { schema: { body: ChangePassword } }, async (request, reply) => {
-    const session = await requireSigned(db, request)
+    const session = await requireSession(db, request)
     const { current, password } = request.body
-    await prove(request, session, current)
-    await tries.begin(request.ip)
+    await requireProof(request, session, current)
+    await attempts.begin(request.ip)
     setKnown(reply, await setPassword(db, hasher, session, password))
     tokenDirectory.forgetPerson(session.userId)
     return reply.code(204).send(null)

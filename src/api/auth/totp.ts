@@ -1,4 +1,4 @@
-// /auth/totp: one-time passwords: as the second step of a sign-in, their set-up, and their end.
+// /auth/totp: one-time passwords as the second step of a sign-in, and turning them on and off.
 import { OneTimeCode, Proof } from '../../schemas/sign-in.ts'
 import {
   confirmTotp,
@@ -11,14 +11,14 @@ import {
 } from '../../services/people/index.ts'
 import { clearStep, knownOf, setKnown, stepOf } from './browser-cookies.ts'
 import type { AuthPlugin } from './plugin.ts'
-import { originOf, requireSigned, sendSession } from './session.ts'
+import { originOf, requireSession, sendSession } from './session.ts'
 
-export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
+export const totpRoutes: AuthPlugin = async (app, { deps, context }) => {
   const { db, vault } = deps
-  const { tries, prove, expectGuess } = ways
+  const { attempts, requireProof, checkGuessLimit } = context
 
-  app.post('/auth/totp', { preParsing: expectGuess, schema: { body: OneTimeCode } }, async (request, reply) => {
-    const user = await tries.guess(request.ip, async (take) => {
+  app.post('/auth/totp', { preParsing: checkGuessLimit, schema: { body: OneTimeCode } }, async (request, reply) => {
+    const user = await attempts.guess(request.ip, async (take) => {
       const given = { code: request.body.code, step: stepOf(request), kept: knownOf(request) }
       return finishByCode(db, vault, { ...given, admit: take.code })
     })
@@ -28,30 +28,30 @@ export const totpRoutes: AuthPlugin = async (app, { deps, ways }) => {
   })
 
   app.get('/auth/totp', async (request) => {
-    const { user } = await requireSigned(db, request)
+    const { user } = await requireSession(db, request)
     return { enabled: user.totpConfirmedAt !== null, recoveryCodes: await countRecoveryCodes(db, user.id) }
   })
 
   app.post('/auth/totp/setup', { schema: { body: Proof } }, async (request) => {
-    const session = await requireSigned(db, request)
-    await prove(request, session, request.body?.current)
+    const session = await requireSession(db, request)
+    await requireProof(request, session, request.body?.current)
     return setUpTotp(db, vault, session.user)
   })
 
   app.post('/auth/totp/confirm', { schema: { body: OneTimeCode } }, async (request) => {
-    const session = await requireSigned(db, request)
+    const session = await requireSession(db, request)
     return { recoveryCodes: await confirmTotp(db, vault, session, request.body.code) }
   })
 
   app.post('/auth/totp/recovery-codes', { schema: { body: Proof } }, async (request) => {
-    const session = await requireSigned(db, request)
-    await prove(request, session, request.body?.current)
+    const session = await requireSession(db, request)
+    await requireProof(request, session, request.body?.current)
     return { recoveryCodes: await renewRecoveryCodes(db, session) }
   })
 
   app.delete('/auth/totp', { schema: { body: Proof } }, async (request, reply) => {
-    const session = await requireSigned(db, request)
-    await prove(request, session, request.body?.current)
+    const session = await requireSession(db, request)
+    await requireProof(request, session, request.body?.current)
     await removeTotp(db, session)
     return reply.code(204).send(null)
   })

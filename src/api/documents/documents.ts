@@ -1,8 +1,8 @@
-// Documents that are part of the program: written by a thread for their first reader, and kept.
+// Documents that are part of the program, written by a thread when first requested.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { programFile } from '../../platform/installation.ts'
-import { type PublicAnswer, publicAnswer } from '../http/answers/public-answers.ts'
+import { type PublicAnswer, publicAnswer } from '../http/responses/public-responses.ts'
 import type { Document, Kind } from './worker.ts'
 
 type Documents = Map<string, PublicAnswer>
@@ -23,7 +23,7 @@ export function openDocuments(kind: Kind): Promise<Documents> {
 async function write(kind: Kind): Promise<Documents> {
   const worker = new Worker(program, { workerData: kind })
   worker.unref()
-  // An error of the thread rejects it.
+  // Rejects if the thread throws.
   const [documents] = (await once(worker, 'message')) as [Document[]]
   return new Map(documents.map(({ path, type, content, caching }) => [path, publicAnswer(type, content, caching)]))
 }

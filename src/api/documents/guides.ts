@@ -1,4 +1,4 @@
-// The pages for people, rendered from docs/guides and CHANGELOG.md.
+// The guides and the changelog as HTML, rendered from docs/guides and CHANGELOG.md.
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Marked } from 'marked'
@@ -34,7 +34,7 @@ const marked = new Marked({
     },
   },
   walkTokens(token) {
-    // Files refer to each other by their names, pages by their addresses.
+    // Files link to file names, pages to URLs.
     if (token.type === 'link') token.href = token.href.replace(/^([\w-]+)\.md(?=#|$)/, '$1')
   },
 })
@@ -58,7 +58,7 @@ ${marked.parse(markdown, { async: false })}</main>
 `
 }
 
-// Wide tables and lines of code are scrolled on a telephone; the page is not.
+// On a phone, wide tables and code scroll by themselves instead of the page.
 const style = `
 :root{color-scheme:light dark}
 body{font:16px/1.6 system-ui,sans-serif;max-width:48rem;margin:2rem auto;padding:0 1rem}

@@ -1,4 +1,4 @@
-// openapi.yaml, which the tests compare with the routes, and the same as JSON.
+// openapi.yaml, which the tests compare with the routes, and the same document as JSON.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'yaml'

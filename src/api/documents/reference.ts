@@ -1,9 +1,9 @@
-// The interactive reference: a page and its script, from this server alone.
+// The interactive reference: a page and its script, both served from here.
 import Fastify from 'fastify'
 import { etagOfText } from '../../platform/http/etags.ts'
 import type { Document } from './worker.ts'
 
-/** The script has 4 MB. Everything the page needs comes from this server: it works without any other network. */
+/** The script has 4 MB. Everything comes from this server, so the page works without internet access. */
 export async function openReference(): Promise<Document[]> {
   const { default: reference } = await import('@scalar/fastify-api-reference')
   const pages = Fastify()

@@ -1,4 +1,5 @@
-// The thread that writes one kind of document and ends. Written in the API's own thread, they held it up for two seconds.
+// The thread that writes one kind of document. In the API's own thread, this would block the event loop for two
+// seconds.
 import { parentPort, workerData } from 'node:worker_threads'
 
 export type Document = { path: string; type: string; content: string | Uint8Array; caching?: 'for ever' }

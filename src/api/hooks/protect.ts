@@ -1,6 +1,6 @@
 // What protects the hooks, which are called without a token.
 import type { FastifyInstance } from 'fastify'
-import { requireHttps, shedLoad } from '../http/intake/transport.ts'
+import { requireHttps, shedLoad } from '../http/requests/transport.ts'
 import { boundOpenPerAddress } from '../http/shares/shares.ts'
 
 // A request may hold a whole body in memory before its sender is verified, so one address can't use up the limit.

@@ -9,7 +9,7 @@ import { planArchive, type UploadPlan } from '../../services/deployments/index.t
 import { findProject } from '../../services/projects/index.ts'
 import { openReceiver } from '../../services/uploads/index.ts'
 import type { Deps } from './deps.ts'
-import { closedByClient, isGone, leavePlace } from './intake/transport.ts'
+import { closedByClient, isGone, leaveInFlight } from './requests/transport.ts'
 import { createTurns } from './shares/turns.ts'
 
 // The first bytes show whether an archive is compressed. The first type is the documented one, because generated clients
@@ -49,7 +49,7 @@ export function acceptArchives(app: FastifyInstance, deps: Deps): PlanArchiveBod
     const { actor } = request
     const body: unknown = request.body
     // The body may arrive slowly.
-    leavePlace(request)
+    leaveInFlight(request)
     const inTurn = <T>(work: () => Promise<T>) =>
       turns(actor.accountId, async () => {
         if (isGone(request)) throw closedByClient()

@@ -1,4 +1,4 @@
-// Authenticates /api requests: finds the token, checks that it is valid and that it has the route's scope.
+// Authenticates /api requests: finds the token, and checks that it is valid and has the route's scope.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault, type FaultCode } from '../../platform/errors.ts'
 import { clientOf } from '../../platform/http/client-address.ts'
@@ -13,15 +13,15 @@ declare module 'fastify' {
     actor: Actor
   }
   interface FastifyInstance {
-    /** For a route whose body comes while it runs: throws if the token may not do this any more. */
+    /** For a route that reads its body while it runs: throws if the token has lost its right meanwhile. */
     recheck(request: FastifyRequest): Promise<void>
   }
   interface FastifyContextConfig {
     /** Scope that the route needs; null if any valid token suffices. Every route under /api sets it. */
     scope?: Scope | null
-    /** The resource belongs to the account, not to a project: a token narrowed to projects cannot see it. */
+    /** The resource belongs to the account, not to a project: a token narrowed to projects can't see it. */
     accountWide?: boolean
-    /** A token narrowed to parts of zones may call it: its service keeps such a token within them. */
+    /** A token narrowed to parts of zones may call it, because the service keeps it within them. */
     inZoneParts?: boolean
   }
 }
@@ -30,7 +30,7 @@ export type GuardOptions = {
   directory: TokenDirectory
   perToken: RateLimit
   perAccount: RateLimit
-  /** Requests without a valid token; those with one neither count here nor are refused by it. */
+  /** Requests without a valid token. Those with one neither count here nor are refused. */
   failuresPerAddress: RateLimit
   shares: Shares
 }
@@ -64,7 +64,7 @@ export function createGuard({ directory, perToken, perAccount, failuresPerAddres
     shares.enter(request, request.actor.accountId)
   }
 
-  /** Counts a request that failed for its token; above the limit it is told to wait, and that is all it learns. */
+  /** Counts a request that failed because of its token. Above the limit, the caller only learns that it must wait. */
   async function refusal(request: FastifyRequest, error: unknown): Promise<Error> {
     if (!(error instanceof Fault) || !failures.has(error.code)) return error as Error
     const { exceeded, resetSeconds } = await failuresPerAddress.take(clientOf(request.ip))
@@ -97,7 +97,7 @@ function tokenOf(request: FastifyRequest): string {
   return /^Bearer +(\S+)$/i.exec(header)?.[1] ?? ''
 }
 
-/** Looks once more at the token of a request that was admitted: throws if it may not do this any more. */
+/** Checks the token of an admitted request again; throws if it may no longer do this. */
 export function createRecheck(directory: TokenDirectory) {
   return async function recheck(request: FastifyRequest): Promise<void> {
     const token = tokenOf(request)
@@ -127,7 +127,7 @@ function authorize(request: FastifyRequest): void {
   if (scope && !allows(actor.scopes, scope)) {
     throw new Fault('insufficient_scope', `The token needs the scope ${scope}.`, { requiredScope: scope })
   }
-  // Nothing but records can be narrowed to parts of zones, so everything else is out of reach.
+  // Only records can be narrowed to parts of zones, so everything else is out of reach.
   if (actor.zoneParts && !inZoneParts) throw new Fault('token_limited_to_records')
   if (accountWide && actor.projectIds) {
     // A resource addressed by id is reported as not found, like everything outside the token's projects.

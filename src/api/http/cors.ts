@@ -1,6 +1,6 @@
-// CORS: pages of other origins use the API by a token that they hold themselves. There are no cookies to abuse.
+// CORS: pages of other origins call the API with a token of their own. There are no cookies to abuse.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { headers } from './openapi/openapi-answers.ts'
+import { headers } from './openapi/openapi-responses.ts'
 
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const requestHeaders = [
@@ -18,9 +18,9 @@ const requestHeaders = [
   'Tracestate',
   'X-Request-Id',
 ].join(', ')
-// Whatever an operation may answer with, and what HTTP itself has.
+// Every header that an operation may respond with, and those of HTTP itself.
 const responseHeaders = [...Object.keys(headers), 'Allow', 'Content-Range', 'Sunset'].sort().join(', ')
-// As long as any browser remembers it.
+// The longest that any browser caches a preflight.
 const preflightSeconds = 86_400
 
 const allowing = (origin: string) => ({
@@ -28,10 +28,10 @@ const allowing = (origin: string) => ({
   'access-control-expose-headers': responseHeaders,
 })
 
-/** For an answer to headers that could not be read: which page it is for is unknown then, so a list allows none. */
+/** For a response to unreadable headers: the origin is unknown then, so a list of origins allows none. */
 export const corsHeadersUnread = (origins: readonly string[]) => (origins.includes('*') ? allowing('*') : {})
 
-/** Lets pages read the answer. True for a preflight, which is answered: it never carries the token. */
+/** Lets pages read the response. Returns true if it answered a preflight, which never carries the token. */
 export function answerCors(origins: readonly string[], request: FastifyRequest, reply: FastifyReply): boolean {
   const { origin } = request.headers
   const all = origins.includes('*')
@@ -46,7 +46,7 @@ export function answerCors(origins: readonly string[], request: FastifyRequest, 
   return true
 }
 
-/** Must come before whatever may refuse a request: a page can read only answers that allow its origin. */
+/** Must be registered before anything that refuses requests: pages can only read responses that allow their origin. */
 export function useCors(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return
   app.addHook('onRequest', (request, reply, done) => {

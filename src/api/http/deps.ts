@@ -1,4 +1,4 @@
-// Dependencies of the API: created once in roles/api.ts or by a test and passed down, never singletons.
+// The API's dependencies, created once in roles/api.ts or by a test and passed down, never singletons.
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Config } from '../../config.ts'
@@ -24,27 +24,27 @@ export type Deps = {
   health: Health
   vault: Vault
   repositories: Repositories
-  /** Where uploads go. */
+  /** Where uploads are stored. */
   artifacts: Artifacts
   tokenDirectory: TokenDirectory
   zoneWork: ZoneWork
-  /** Asks the present nameservers of a domain. */
+  /** Queries a domain's current nameservers. */
   discover: Discover
-  /** Limits that are shared with other API processes; default: this one counts alone. */
+  /** Limits shared with other API processes; default: this process counts alone. */
   sharedLimits?: SharedLimits
-  /** Default: slow, as it has to be. */
+  /** Default: slow, as it should be. */
   passwordHasher?: PasswordHasher
   log: Logger
-  /** Aborted while the process drains: it still serves, but keeps no connection. */
+  /** Aborted while the process drains: it still serves, but keeps no connection alive. */
   draining?: DrainSignal
-  /** Of the node that this API is part of. */
+  /** The load of this API's node. */
   load?: LoadMeter
-  /** Where the console was built; default: dist/dashboard. */
+  /** The built console; default: dist/dashboard. */
   consoleDirectory?: string
-  /** The built command line; default: the one of dist/. */
+  /** The built CLI; default: the one in dist/. */
   commandLineFile?: string
   /** How long the event loop may lag before requests are shed; see `shedLoad`. */
   maxLoopDelayMs?: number
-  /** The metrics of all roles; default: a registry of its own. */
+  /** The metrics of all roles; default: a new registry. */
   registry?: Registry
 }

@@ -1,4 +1,4 @@
-// Idempotent POSTs: a repeated request gets the stored response; work and response commit in one transaction.
+// Idempotent POSTs: a repeated request gets the stored response. Work and response commit in one transaction.
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Db } from '../../platform/database/database.ts'
@@ -8,8 +8,8 @@ import { maxUnsplitBytes, parseJson } from '../../platform/http/json-pieces.ts'
 import { createPauses, type Pauses } from '../../platform/pauses.ts'
 import { placeOf } from '../../platform/secrets/secrets.ts'
 import { findAnswer, lockKey, type StoredAnswer, storeAnswer } from '../../services/idempotency/index.ts'
-import { problemOf, statuses, toFault } from './answers/problem.ts'
 import type { Deps } from './deps.ts'
+import { problemOf, statuses, toFault } from './responses/problem.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -30,7 +30,7 @@ function replay(deps: Deps, request: FastifyRequest, reply: FastifyReply, stored
     .send(deps.vault.open(stored.sealed, placeOf.answer(request.actor.tokenId, request.idempotency!.key)).toString())
 }
 
-/** The body without what JSON leaves to the writer: white space, the order of keys, and how numbers and text are spelt. */
+/** The body without what JSON leaves to the writer: whitespace, key order, and the notation of numbers and strings. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) => (isObject(part) ? sorted(part) : part))
 }
@@ -41,7 +41,7 @@ const sorted = (value: object) => Object.fromEntries(Object.entries(value).sort(
 
 const itemsAtOnce = 200
 
-/** The same in pieces: of a long list some items at a time. */
+/** The same in pieces, for long lists. */
 async function* canonicalPieces(value: unknown, pauses: Pauses): AsyncGenerator<string> {
   if (Array.isArray(value) && value.length > itemsAtOnce) {
     for (let at = 0; at < value.length; at += itemsAtOnce) {
@@ -64,14 +64,14 @@ async function* canonicalPieces(value: unknown, pauses: Pauses): AsyncGenerator<
 async function fingerprintOf({ url, rawBody }: FastifyRequest): Promise<Buffer> {
   const hash = createHash('sha256').update(`${url}\n`)
   if (!rawBody || rawBody.length === 0) return hash.digest()
-  // Parsed once more, because the body of the request has its defaults by now, which may change with the server.
+  // Parsed again, because the request's body already has defaults, which may change with the server.
   const body = await parseJson(rawBody)
   if (rawBody.length < maxUnsplitBytes) return hash.update(canonical(body)).digest()
   for await (const piece of canonicalPieces(body, createPauses())) hash.update(piece)
   return hash.digest()
 }
 
-/** Before a POST runs: reads the key, and replays the stored response if there is one. */
+/** Before a POST runs: reads the key and replays the stored response, if any. */
 export function createReplay(deps: Deps) {
   async function replayKnown(request: FastifyRequest, reply: FastifyReply, key: unknown): Promise<boolean> {
     if (typeof key !== 'string' || !/^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/.test(key)) {
@@ -91,19 +91,19 @@ export function createReplay(deps: Deps) {
 }
 
 export type OnceOptions<T, P> = {
-  /** Runs first, outside the transaction, for example for requests to another host. */
+  /** Runs first, outside the transaction; for example for requests to other hosts. */
   prepare?(): Promise<P>
-  /** Has the work wait for its turn while nothing of the database is held for it. */
+  /** Makes the work wait for its turn before it holds a database connection. */
   inTurn?<R>(prepared: P, work: () => Promise<R>): Promise<R>
   work(db: Db, prepared: P): Promise<T>
-  /** Nothing is changed, so that the request may run again and its answer, however large, is not kept. */
+  /** Nothing is changed, so the request may run again, and its response isn't stored. */
   dry?: boolean
   /** HTTP status of the response. */
   status: number
   /** Path below /api of the created resource. */
-  location?(made: T): string
-  /** The created resource as it is read from there, for its ETag; null if it cannot be. Left out: the answer. */
-  shown?(made: T): unknown
+  location?(result: T): string
+  /** The created resource as a GET shows it, for the ETag; null if it can't be read. Default: the response. */
+  shown?(result: T): unknown
 }
 
 export type Once = <T, P = undefined>(
@@ -114,14 +114,14 @@ export type Once = <T, P = undefined>(
 
 type Answer = { status: number; location: string | null; etag: string | null; text: string }
 
-/** Where the created resource is, and its version. */
-function placeOfMade<T, P>({ status, location, shown = (made) => made }: OnceOptions<T, P>, made: T) {
+/** The URL and the version of the created resource. */
+function locationOf<T, P>({ status, location, shown = (result) => result }: OnceOptions<T, P>, result: T) {
   if (status !== 201 || !location) return { location: null, etag: null }
-  const view = shown(made)
-  return { location: `/api${location(made)}`, etag: view === null ? null : etagOf(view) }
+  const view = shown(result)
+  return { location: `/api${location(result)}`, etag: view === null ? null : etagOf(view) }
 }
 
-function setPlace(reply: FastifyReply, { location, etag }: Pick<Answer, 'location' | 'etag'>): void {
+function setLocation(reply: FastifyReply, { location, etag }: Pick<Answer, 'location' | 'etag'>): void {
   if (location) reply.header('location', location)
   if (etag) reply.header('etag', etag)
 }
@@ -140,10 +140,10 @@ export function createOnce(deps: Deps): Once {
     const { status, work, dry = false, prepare = async () => undefined as never, inTurn = atOnce } = options
     if (!request.idempotency || dry) {
       const prepared = await prepare()
-      const made = await inTurn(prepared, () => work(deps.db, prepared))
-      setPlace(reply, placeOfMade(options, made))
+      const result = await inTurn(prepared, () => work(deps.db, prepared))
+      setLocation(reply, locationOf(options, result))
       reply.code(status)
-      return made
+      return result
     }
     const { key } = request.idempotency
     const { tokenId } = request.actor
@@ -158,18 +158,18 @@ export function createOnce(deps: Deps): Once {
         const stored = await findAnswer(db, tokenId, key)
         if (stored) return { stored }
         working = true
-        const made = await work(db, prepared)
+        const result = await work(db, prepared)
         reply.code(status)
-        const text = reply.serialize(made as object) as string
-        const done = { status, ...placeOfMade(options, made), text }
+        const text = reply.serialize(result as object) as string
+        const done = { status, ...locationOf(options, result), text }
         await store(db, request, done)
         return done
       }
       answer = await inTurn(prepared, () => deps.db.$transaction(answerOnce))
     } catch (error) {
       const fault = toFault(error)
-      // What the work decided stands, as its success would. Everything else may be otherwise the next time: a resource
-      // that is not there yet, a quota, a limit, an outage.
+      // A conflict that the work found is stored, as its success would be. Anything else may differ next time: a
+      // missing resource, a quota, a limit, an outage.
       if (working && statuses[fault.code] === 409) {
         const text = JSON.stringify(problemOf(fault, deps.config.baseUrl, request.id))
         await store(deps.db, request, { status: 409, location: null, etag: null, text })
@@ -178,7 +178,7 @@ export function createOnce(deps: Deps): Once {
     }
     // Only after the commit: the response must not be sent before its change is durable.
     if ('stored' in answer) return replay(deps, request, reply, answer.stored) as never
-    setPlace(reply, answer)
+    setLocation(reply, answer)
     reply
       .code(status)
       .type('application/json; charset=utf-8')

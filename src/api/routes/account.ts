@@ -4,8 +4,8 @@ import { Account, AccountUsage, MonthUsageQuery, Regions } from '../../schemas/a
 import { Named } from '../../schemas/common.ts'
 import { readAccount, readMonths } from '../../services/accounts/index.ts'
 import { zoneFileLimitBytes } from '../../services/dns/index.ts'
-import { sendSingle } from '../http/answers/etag.ts'
-import { bodyLimitBytes } from '../http/intake/validation.ts'
+import { bodyLimitBytes } from '../http/requests/validation.ts'
+import { sendSingle } from '../http/responses/etag.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const accountRoutes: RoutePlugin = async (app, { deps }) => {

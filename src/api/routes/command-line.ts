@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
 import { root } from '../../platform/installation.ts'
-import { type PublicAnswer, publicAnswer, sendPublic } from '../http/answers/public-answers.ts'
+import { type PublicAnswer, publicAnswer, sendPublic } from '../http/responses/public-responses.ts'
 
 const hidden = { schema: { hide: true } } as const
 // What the file has in the place of the address: `served` in cli/src/kit/built-in.ts.

@@ -4,8 +4,8 @@ import { extname, join } from 'node:path'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
 import { root } from '../../platform/installation.ts'
-import { addVary } from '../http/answers/compression.ts'
-import { type PublicAnswer, publicAnswer, sendPublic } from '../http/answers/public-answers.ts'
+import { addVary } from '../http/responses/compression.ts'
+import { type PublicAnswer, publicAnswer, sendPublic } from '../http/responses/public-responses.ts'
 import { boundOpenPerAddress } from '../http/shares/shares.ts'
 
 const hidden = { schema: { hide: true } } as const

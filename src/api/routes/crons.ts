@@ -3,7 +3,7 @@ import { Named } from '../../schemas/common.ts'
 import { CronList, CronParams, CronRunList, CronRunQuery } from '../../schemas/crons.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
 import { listCronRuns, listCrons } from '../../services/crons/index.ts'
-import { readPage, sendPage, wholeEnd } from '../http/answers/page.ts'
+import { readPage, sendPage, wholeEnd } from '../http/responses/page.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const cronRoutes: RoutePlugin = async (app, { deps }) => {

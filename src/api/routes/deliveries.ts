@@ -9,8 +9,8 @@ import {
   WebhookParams,
 } from '../../schemas/webhooks.ts'
 import { findDelivery, listDeliveries, redeliver } from '../../services/webhooks/index.ts'
-import { sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import type { RoutePlugin } from './route.ts'
 
 const reads = { scope: 'webhooks:read', accountWide: true } as const

@@ -17,8 +17,8 @@ import {
   findDeployHook,
   listDeployHooks,
 } from '../../services/pushes/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const deployHookRoutes: RoutePlugin = async (app, { deps, once }) => {

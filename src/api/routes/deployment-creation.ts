@@ -15,8 +15,8 @@ import {
   type UploadPlan,
 } from '../../services/deployments/index.ts'
 import { acceptArchives, announcesArchive, isArchive } from '../http/archive-bodies.ts'
-import { type LongList, listValidator, longListIn } from '../http/intake/list-validation.ts'
-import { compileValidator } from '../http/intake/validation.ts'
+import { type LongList, listValidator, longListIn } from '../http/requests/list-validation.ts'
+import { compileValidator } from '../http/requests/validation.ts'
 import { createLargeBodies } from '../http/shares/large-bodies.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'
 

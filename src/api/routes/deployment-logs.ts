@@ -2,9 +2,9 @@
 import { Named } from '../../schemas/common.ts'
 import { DeploymentParams, LogLines, LogMessage, LogQuery } from '../../schemas/deployments.ts'
 import { findDeployment, isFinished, linesAfter } from '../../services/deployments/index.ts'
-import { resumeAfter, sendLines, streamBatch } from '../http/answers/log-lines.ts'
 import { follow } from '../http/live/live-stream.ts'
 import { wantsStream } from '../http/live/sse.ts'
+import { resumeAfter, sendLines, streamBatch } from '../http/responses/log-lines.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {

@@ -19,8 +19,8 @@ import {
   transitions,
 } from '../../services/deployments/index.ts'
 import { isServedBy, promoteDeployment } from '../../services/production/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {

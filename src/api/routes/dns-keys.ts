@@ -11,8 +11,8 @@ import {
 } from '../../schemas/dns-keys.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
 import { checkKey, createKey, deleteKey, findKey, keyVersion, listKeys } from '../../services/dns/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const dnsKeyRoutes: RoutePlugin = async (app, { deps, once }) => {

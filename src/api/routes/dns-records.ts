@@ -26,8 +26,8 @@ import {
   findRecord,
   listRecords,
 } from '../../services/dns/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 const reads = { scope: 'dns:read', inZoneParts: true } as const

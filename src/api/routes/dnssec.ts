@@ -12,7 +12,7 @@ import {
   putForeignKeys,
   rollOver,
 } from '../../services/dns/index.ts'
-import { precondition, sendLive, sendSingle } from '../http/answers/etag.ts'
+import { precondition, sendLive, sendSingle } from '../http/responses/etag.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const dnssecRoutes: RoutePlugin = async (app, { deps, once }) => {

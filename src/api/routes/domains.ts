@@ -15,8 +15,8 @@ import {
   showDomain,
 } from '../../services/domains/index.ts'
 import { nameInPath } from '../../services/names/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {

@@ -3,10 +3,10 @@
 import { Named } from '../../schemas/common.ts'
 import { EventList, EventMessage, EventQuery } from '../../schemas/events.ts'
 import { cursorKeys, filterOf, listEvents, positionOf } from '../../services/events/index.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
 import { createEventFeed } from '../http/live/event-feed.ts'
 import { streaming } from '../http/live/live-stream.ts'
 import { wantsStream } from '../http/live/sse.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const eventRoutes: RoutePlugin = async (app, { deps }) => {

@@ -2,7 +2,7 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
 import { openDocuments } from '../documents/documents.ts'
-import { sendPublic } from '../http/answers/public-answers.ts'
+import { sendPublic } from '../http/responses/public-responses.ts'
 
 const hidden = { schema: { hide: true } } as const
 

@@ -15,8 +15,8 @@ import {
   listInvitations,
   projectsOf,
 } from '../../services/people/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 const reads = { scope: 'members:read', accountWide: true } as const

@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Html, html } from '../../platform/http/html.ts'
 import { kindOfLink, mailKinds, muteMails } from '../../services/mail/index.ts'
 import type { Deps } from '../http/deps.ts'
-import { requireHttps, shedLoad } from '../http/intake/transport.ts'
+import { requireHttps, shedLoad } from '../http/requests/transport.ts'
 import { boundOpenPerAddress } from '../http/shares/shares.ts'
 
 // Nobody here has shown a token: no address may have all places.

@@ -2,8 +2,8 @@
 import { Named } from '../../schemas/common.ts'
 import { ChangeMember, Member, MemberList, MemberParams, MemberQuery, MemberRoles } from '../../schemas/people.ts'
 import { changeMember, findMember, listMembers, listRoles, removeMember } from '../../services/people/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 const reads = { scope: 'members:read', accountWide: true } as const

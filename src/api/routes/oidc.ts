@@ -14,10 +14,10 @@ import {
   findTrusts,
   putOidcTrust,
 } from '../../services/oidc/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
 import type { Deps } from '../http/deps.ts'
-import { refuseUnexpectedBody } from '../http/intake/json-bodies.ts'
-import { requireHttps, shedLoad } from '../http/intake/transport.ts'
+import { refuseUnexpectedBody } from '../http/requests/json-bodies.ts'
+import { requireHttps, shedLoad } from '../http/requests/transport.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
 import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
 import { boundOpenPerAddress } from '../http/shares/shares.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'

@@ -11,9 +11,9 @@ import {
 } from '../../schemas/operator.ts'
 import { findAccount, listAccounts, openAccount, viewAccount } from '../../services/accounts/index.ts'
 import { changeAccount, checkSuspension } from '../../services/suspension/index.ts'
-import { deprecatedToken, withoutSecret } from '../http/answers/deprecation.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { deprecatedToken, withoutSecret } from '../http/responses/deprecation.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const

@@ -2,8 +2,8 @@
 import { Named } from '../../schemas/common.ts'
 import { Job, JobList, JobParams, JobQuery } from '../../schemas/jobs.ts'
 import { discardFailedJob, findFailedJob, pageOfFailedJobs, retryFailedJob } from '../../services/jobs/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const

@@ -4,7 +4,7 @@ import { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
 import { Named } from '../../schemas/common.ts'
 import { AccountParams } from '../../schemas/operator.ts'
 import { changeLimits, readLimits } from '../../services/accounts/index.ts'
-import { precondition, sendLive } from '../http/answers/etag.ts'
+import { precondition, sendLive } from '../http/responses/etag.ts'
 import type { RoutePlugin } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const

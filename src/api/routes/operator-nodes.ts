@@ -3,8 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Named } from '../../schemas/common.ts'
 import { ChangeNode, Node, NodeList, NodeParams, NodeQuery } from '../../schemas/nodes.ts'
 import { changeNode, findNode, listNodes, type NodeView, versionOfNode } from '../../services/nodes/index.ts'
-import { precondition, sendLive } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendLive } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import type { RoutePlugin } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const

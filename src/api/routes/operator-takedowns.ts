@@ -14,8 +14,8 @@ import {
   getTakedown,
   listTakedowns,
 } from '../../services/takedowns/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const

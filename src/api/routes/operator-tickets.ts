@@ -18,8 +18,8 @@ import {
   replyToTicket,
   transitionsOf,
 } from '../../services/tickets/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import type { RoutePlugin } from './route.ts'
 
 const access = { scope: 'operator', accountWide: true } as const

@@ -4,8 +4,8 @@ import { Deployment } from '../../schemas/deployments.ts'
 import { ProductionEntryList, ProductionQuery, RollBack } from '../../schemas/production.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
 import { listProduction, rollBack, unpinProject } from '../../services/production/index.ts'
-import { precondition } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const productionRoutes: RoutePlugin = async (app, { deps, once }) => {

@@ -19,8 +19,8 @@ import {
   listProjects,
   showProject,
 } from '../../services/projects/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {

@@ -9,7 +9,7 @@ import {
   PullRequestQuery,
 } from '../../schemas/pull-requests.ts'
 import { approvePullRequest, listPullRequests } from '../../services/pushes/index.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const pullRequestRoutes: RoutePlugin = async (app, { deps, once }) => {

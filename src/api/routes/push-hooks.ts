@@ -10,7 +10,7 @@ import {
   findPushHook,
   putCommitStatusTarget,
 } from '../../services/pushes/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {

@@ -2,7 +2,7 @@
 import { Named } from '../../schemas/common.ts'
 import { Deployment, DeploymentParams, RedeployDeployment } from '../../schemas/deployments.ts'
 import { createPlanned, isUploaded, planRedeployment } from '../../services/deployments/index.ts'
-import { closedByClient, isGone, leavePlace } from '../http/intake/transport.ts'
+import { closedByClient, isGone, leaveInFlight } from '../http/requests/transport.ts'
 import { createTurns } from '../http/shares/turns.ts'
 import type { RoutePlugin } from './route.ts'
 
@@ -44,7 +44,7 @@ export const redeploymentRoutes: RoutePlugin = async (app, { deps, once, inUploa
           location: (deployment) => `/deployments/${deployment.id}`,
         })
       if (!(await isUploaded(db, request.actor, id))) return redeploy()
-      leavePlace(request)
+      leaveInFlight(request)
       return inTurn(request.actor.accountId, async () => {
         if (isGone(request)) throw closedByClient()
         await app.recheck(request)

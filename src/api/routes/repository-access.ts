@@ -8,7 +8,7 @@ import {
   findRepositoryAccess,
   putRepositoryAccess,
 } from '../../services/projects/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const repositoryAccessRoutes: RoutePlugin = async (app, { deps }) => {

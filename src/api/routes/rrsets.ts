@@ -4,8 +4,8 @@ import { Named } from '../../schemas/common.ts'
 import { ServedQuery, ZoneParams } from '../../schemas/dns-records.ts'
 import { DnsRrset, DnsRrsetList, DnsRrsetParams, DnsRrsetQuery, PutDnsRrset } from '../../schemas/rrsets.ts'
 import { checkRrset, deleteRrset, findRrset, listRrsets, putRrset } from '../../services/dns/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 type RrsetPath = Static<typeof DnsRrsetParams>

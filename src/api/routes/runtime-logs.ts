@@ -4,9 +4,9 @@ import { Named } from '../../schemas/common.ts'
 import { DeploymentParams } from '../../schemas/deployments.ts'
 import { RuntimeLogLines, RuntimeLogMessage, RuntimeLogQuery } from '../../schemas/runtime-logs.ts'
 import { findDeployment, runtimeLinesAfter } from '../../services/deployments/index.ts'
-import { resumeAfter, sendLines, streamBatch } from '../http/answers/log-lines.ts'
 import { follow } from '../http/live/live-stream.ts'
 import { wantsStream } from '../http/live/sse.ts'
+import { resumeAfter, sendLines, streamBatch } from '../http/responses/log-lines.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const runtimeLogRoutes: RoutePlugin = async (app, { deps }) => {

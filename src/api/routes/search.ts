@@ -2,7 +2,7 @@
 import { Named } from '../../schemas/common.ts'
 import { SearchQuery, SearchResults } from '../../schemas/search.ts'
 import { search } from '../../services/search/index.ts'
-import { sendSingle } from '../http/answers/etag.ts'
+import { sendSingle } from '../http/responses/etag.ts'
 import type { RoutePlugin } from './route.ts'
 
 export const searchRoutes: RoutePlugin = async (app, { deps }) => {

@@ -24,8 +24,8 @@ import {
   replyToTicket,
   transitionsOf,
 } from '../../services/tickets/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'
 
 export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {

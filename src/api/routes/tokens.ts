@@ -23,9 +23,9 @@ import {
   rotateToken,
   versionOf,
 } from '../../services/tokens/index.ts'
-import { deprecatedToken, withoutSecret } from '../http/answers/deprecation.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { deprecatedToken, withoutSecret } from '../http/responses/deprecation.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 const reads = { scope: 'tokens:read', accountWide: true } as const

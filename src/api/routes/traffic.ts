@@ -4,7 +4,7 @@ import { ZoneParams } from '../../schemas/dns-records.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
 import { AccountTraffic, DnsTraffic, ProjectTraffic, TrafficQuery, TrafficRangeQuery } from '../../schemas/traffic.ts'
 import { readAccountTraffic, readProjectTraffic, readZoneTraffic } from '../../services/traffic/index.ts'
-import { sendSingle } from '../http/answers/etag.ts'
+import { sendSingle } from '../http/responses/etag.ts'
 import { createTurns } from '../http/shares/turns.ts'
 import type { RoutePlugin } from './route.ts'
 

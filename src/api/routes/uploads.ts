@@ -13,9 +13,9 @@ import {
   reserve,
   storeBatch,
 } from '../../services/uploads/index.ts'
-import { readContentRange } from '../http/intake/content-range.ts'
-import { closedByClient, leavePlace } from '../http/intake/transport.ts'
-import { compileValidator } from '../http/intake/validation.ts'
+import { readContentRange } from '../http/requests/content-range.ts'
+import { closedByClient, leaveInFlight } from '../http/requests/transport.ts'
+import { compileValidator } from '../http/requests/validation.ts'
 import type { RoutePlugin } from './route.ts'
 
 const batchLimitBytes = 8 << 20
@@ -75,7 +75,7 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
       const piece = { accountId: actor.accountId, sha256, ...readContentRange(request) }
       await reserve(db, actor, { sha256, size: piece.size })
       // The body may arrive slowly.
-      leavePlace(request)
+      leaveInFlight(request)
       const body = (request.body ?? []) as unknown as AsyncIterable<Buffer>
       return receivePiece({ db, receiver, log }, actor, piece, body).catch((error) => {
         throw request.raw.destroyed && !(error instanceof Fault) ? closedByClient() : error

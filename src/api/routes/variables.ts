@@ -10,8 +10,8 @@ import {
   VariableValues,
 } from '../../schemas/projects.ts'
 import { deleteVariable, findVariable, listVariables, putVariable } from '../../services/projects/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { wholeEnd } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { wholeEnd } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin } from './route.ts'
 
 export const variableRoutes: RoutePlugin = async (app, { deps }) => {

@@ -22,8 +22,8 @@ import {
   rotateSecret,
   viewWebhook,
 } from '../../services/webhooks/index.ts'
-import { precondition, sendSingle } from '../http/answers/etag.ts'
-import { readPage, sendPage } from '../http/answers/page.ts'
+import { precondition, sendSingle } from '../http/responses/etag.ts'
+import { readPage, sendPage } from '../http/responses/page.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 const reads = { scope: 'webhooks:read', accountWide: true } as const

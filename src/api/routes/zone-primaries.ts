@@ -4,7 +4,7 @@ import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
 import { PutZonePrimary, ZonePrimary } from '../../schemas/zone-primaries.ts'
 import { checkPrimary, deletePrimary, findPrimary, primaryVersion, putPrimary } from '../../services/dns/index.ts'
-import { precondition, sendLive } from '../http/answers/etag.ts'
+import { precondition, sendLive } from '../http/responses/etag.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
 
 export const zonePrimaryRoutes: RoutePlugin = async (app, { deps }) => {

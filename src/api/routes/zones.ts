@@ -16,10 +16,10 @@ import {
   zoneFileLimitBytes,
 } from '../../services/dns/index.ts'
 import { nameserversOf } from '../../services/domains/index.ts'
-import { sendOctets } from '../http/answers/etag.ts'
-import { closedByClient } from '../http/intake/transport.ts'
-import { compileValidator } from '../http/intake/validation.ts'
 import { untilGone } from '../http/live/gone.ts'
+import { closedByClient } from '../http/requests/transport.ts'
+import { compileValidator } from '../http/requests/validation.ts'
+import { sendOctets } from '../http/responses/etag.ts'
 import type { RoutePlugin } from './route.ts'
 
 const zoneFileTypes = ['text/dns', 'text/plain']

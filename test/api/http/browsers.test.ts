@@ -1,7 +1,7 @@
 // What browsers need: CORS for pages of other origins, compressed answers, and a reference that is not loaded twice.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { encodingFor } from '../../../src/api/http/answers/compression.ts'
+import { encodingFor } from '../../../src/api/http/responses/compression.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 

@@ -1,7 +1,7 @@
 // Validators and serializers of routes: bodies in any order, and answers with nothing that their schema has not.
 import { expect, test } from 'vitest'
-import { buildSerializer, compiling } from '../../../src/api/http/intake/compilers.ts'
-import { compileValidator } from '../../../src/api/http/intake/validation.ts'
+import { buildSerializer, compiling } from '../../../src/api/http/requests/compilers.ts'
+import { compileValidator } from '../../../src/api/http/requests/validation.ts'
 import { schemas } from '../../../src/schemas/all.ts'
 import { CreateDnsRecord, DnsBatch } from '../../../src/schemas/dns-records.ts'
 import { startApi } from '../../helpers/api.ts'

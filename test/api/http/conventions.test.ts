@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { statuses } from '../../../src/api/http/answers/problem.ts'
+import { statuses } from '../../../src/api/http/responses/problem.ts'
 import { faults } from '../../../src/platform/errors.ts'
 import { type Answer, type CallOptions, sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 

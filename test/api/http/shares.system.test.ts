@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { statuses, toFault } from '../../../src/api/http/answers/problem.ts'
+import { statuses, toFault } from '../../../src/api/http/responses/problem.ts'
 import { boundOpenPerAddress, decorateShares } from '../../../src/api/http/shares/shares.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'

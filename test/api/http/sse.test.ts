@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createStreams, type EventStream } from '../../../src/api/http/live/sse.ts'
-import { createShares, decorateShares, giveBack } from '../../../src/api/http/shares/shares.ts'
+import { createShares, decorateShares, releaseShares } from '../../../src/api/http/shares/shares.ts'
 import { closed } from '../../helpers/closed.ts'
 import { until } from '../../helpers/until.ts'
 
@@ -24,7 +24,7 @@ async function serve(maxUnreadOfAll?: number) {
   app.decorateRequest('place', null)
   decorateShares(app)
   app.addHook('onRequest', async (request) => shares.enter(request, 'owner'))
-  giveBack(app, shares)
+  releaseShares(app, shares)
   app.get('/', async (request, reply) => {
     opened.push(await streams.open(request, reply))
   })

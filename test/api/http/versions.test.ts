@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import type { InjectOptions } from 'fastify'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { apiVersion, knownVersions } from '../../../src/api/http/answers/versions.ts'
+import { apiVersion, knownVersions } from '../../../src/api/http/responses/versions.ts'
 import { createZoneKey } from '../../../src/services/dns/dnssec/zone-keys.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { withCatalogue } from '../../../src/api/http/answers/error-catalogue.ts'
+import { withCatalogue } from '../../../src/api/http/responses/error-catalogue.ts'
 import { faults } from '../../../src/platform/errors.ts'
 import { quotaNames, quotas } from '../../../src/schemas/quotas.ts'
 import { tokenScopes } from '../../../src/schemas/tokens.ts'

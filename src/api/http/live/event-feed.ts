@@ -1,5 +1,5 @@
-// Reads the end of the event log once per process for all streams: a thousand readers cost one query for each burst of
-// events, and one serialization for each event.
+// Reads the end of the event log once per process for all streams: a thousand readers cost one query per burst of
+// events, and one serialization per event.
 
 import type { Database } from '../../../platform/database/database.ts'
 import type { Notifications } from '../../../platform/database/notifications.ts'
@@ -25,12 +25,12 @@ type Reader = { actor: Actor; filter: EventFilter; from: Position; take(frame: s
 
 const feedBatch = 500
 const historyBatch = 200
-// Delay before rows are read again that wait for an older transaction to end.
+// Rows that wait for an older transaction to end are read again after this delay.
 const unsettledMs = 20
 const retryMs = 500
-// How often the log is read while no notifications come.
+// How often to poll the log while notifications are down.
 const unheardMs = 1_000
-// How many events may be queued while a reader catches up, before it is disconnected to reconnect.
+// How many events may queue while a reader catches up. Beyond that it is disconnected and reconnects.
 const maxWaiting = 2_000
 
 export function createEventFeed(db: Database, notifications: Notifications): EventFeed {
@@ -75,7 +75,7 @@ export function createEventFeed(db: Database, notifications: Notifications): Eve
       // Not awaited: a new reader must not wait for a long transaction.
       if (more) setTimeout(wake, events.length > 0 ? 0 : unsettledMs)
     } catch {
-      // The database is unavailable: events written meanwhile are read later.
+      // The database is unavailable; events written meanwhile are read later.
       setTimeout(wake, retryMs)
     }
   }
@@ -93,7 +93,7 @@ export function createEventFeed(db: Database, notifications: Notifications): Eve
   function join(reader: Reader): Promise<Position> {
     const askedMs = performance.now()
     return inTurn(async () => {
-      // Advances the feed first, unless that was done meanwhile: a thousand readers that reconnect share a query.
+      // Advances the feed first unless that already happened: a thousand reconnecting readers share one query.
       if (readers.size === 0) {
         position = await positionOf(db, reader.actor, null)
         listen()
@@ -129,7 +129,7 @@ export function createEventFeed(db: Database, notifications: Notifications): Eve
       }
       const joinedAt = await join(reader)
       try {
-        // Older events are read by separate queries, at the reader's pace; new ones are queued meanwhile.
+        // Older events are read by separate queries at the reader's pace; new ones queue meanwhile.
         let reached = from
         while (isAfter(joinedAt, reached) && !stream.signal.aborted) {
           const { events, position } = await eventsBetween(db, actor, filter, {

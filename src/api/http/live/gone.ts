@@ -1,8 +1,8 @@
-// Ends work for a client that is no longer there.
+// Aborts work for a client that has disconnected.
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../../platform/errors.ts'
 
-/** Aborts when the client goes away before it has its answer. */
+/** Aborts if the client disconnects before it has the response. */
 export function untilGone(reply: FastifyReply): AbortSignal {
   const gone = new AbortController()
   reply.raw.once('close', () => {

@@ -1,20 +1,21 @@
-// Live streams: runs a step that sends new data at every wake-up, until the reader leaves or the token is invalid.
+// Live streams: runs a step that sends new data whenever something changes, until the reader leaves or the token is
+// invalid.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { EventNotice } from '../../../platform/database/notifications.ts'
 import type { Deps } from '../deps.ts'
 import type { EventStream } from './sse.ts'
 
-// How often it is looked while no notifications come.
+// How often to poll while notifications are down.
 const unheardMs = 1_000
 
 export type Followed = {
   wakesOnEvent(notice: EventNotice): boolean
   wakesOnLog?(deploymentId: string): boolean
-  /** Sends what is new; then the stream ends, waits to be woken, or goes on at once. */
+  /** Sends what is new; then the stream ends, waits to be woken, or continues at once. */
   step(stream: EventStream): Promise<'end' | 'wait' | 'again'>
 }
 
-/** Opens a stream and runs `work` until its token becomes invalid or the reader disconnects. */
+/** Opens a stream and runs `work` until the token becomes invalid or the reader disconnects. */
 export async function streaming(
   request: FastifyRequest,
   reply: FastifyReply,

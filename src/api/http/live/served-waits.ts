@@ -1,4 +1,4 @@
-// The answer to a change follows when it is served: of a zone by both nameservers, of production by every edge.
+// Delays the response to a change until the change is live: a zone on both nameservers, production on every edge.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Config } from '../../../config.ts'
@@ -6,7 +6,7 @@ import { probeSoa } from '../../../dns/soa-probe.ts'
 import type { Database } from '../../../platform/database/database.ts'
 import { findZone } from '../../../services/dns/index.ts'
 import { isServedBy } from '../../../services/production/index.ts'
-import { isGone, leavePlace } from '../intake/transport.ts'
+import { isGone, leaveInFlight } from '../requests/transport.ts'
 import type { Shares } from '../shares/shares.ts'
 import { createTurns } from './waiting.ts'
 
@@ -19,24 +19,25 @@ export type ServedWaits = {
 
 const delaysMs = [20, 40, 80, 160, 320]
 const maxDelayMs = 500
-// Each is a socket or a query for a second at most. All waits share them, so that thousands of waits take as many as these.
-const looksAtOnce = 64
+// Each is a socket or a query for at most a second. All waits share them, so thousands of waits cost no more than
+// these.
+const checksAtOnce = 64
 
-type Look = () => Promise<boolean>
+type Check = () => Promise<boolean>
 
 type Kind = {
-  /** Well within what clients and proxies wait. */
+  /** Well within the timeouts of clients and proxies. */
   maxMs: number
-  isWanted(request: FastifyRequest): boolean
-  /** A change whose answer cannot wait is refused; otherwise it is made, and answered at once. */
+  applies(request: FastifyRequest): boolean
+  /** Whether a change is refused if its response can't wait. Otherwise it is made and answered at once. */
   mayRefuse: boolean
-  /** After the change; what it returns looks whether it is served by now. */
-  begin(request: FastifyRequest): Promise<Look>
+  /** Called after the change; returns the function that checks whether it is live. */
+  begin(request: FastifyRequest): Promise<Check>
 }
 
-/** Adds itself to the routes that say so. Nothing of the database is held meanwhile: the change is committed. */
+/** Applies to routes that set `showsServed`. The change is committed, so waiting holds nothing in the database. */
 export function useServedWaits(api: FastifyInstance, { db, config, shares, probe = probeSoa }: ServedWaits): void {
-  const inTurn = createTurns(looksAtOnce)
+  const inTurn = createTurns(checksAtOnce)
   const ends = new Set<AbortController>()
   let closing = false
 
@@ -44,7 +45,7 @@ export function useServedWaits(api: FastifyInstance, { db, config, shares, probe
     'Zone-Served': {
       maxMs: 10_000,
       mayRefuse: true,
-      isWanted({ query }) {
+      applies({ query }) {
         const { wait, dryRun } = query as { wait?: 'served'; dryRun?: boolean }
         return wait === 'served' && !dryRun
       },
@@ -54,16 +55,16 @@ export function useServedWaits(api: FastifyInstance, { db, config, shares, probe
           const ask = (address: Config['nameserverListen'][number]) =>
             inTurn(() => (closing ? null : probe(address, name)))
           const found = await Promise.all(config.nameserverListen.map(ask))
-          // Serial arithmetic (RFC 1982); the zone may have changed once more.
+          // Serial number arithmetic (RFC 1982); the zone may have changed again.
           return found.every((one) => one !== null && one.serial !== null && ((one.serial - serial) | 0) >= 0)
         }
       },
     },
     'Production-Served': {
-      // The server of the deployment may have to be started first.
+      // The deployment's server may have to start first.
       maxMs: 30_000,
       mayRefuse: false,
-      isWanted: () => true,
+      applies: () => true,
       async begin({ actor, params }) {
         return () => inTurn(() => closing || isServedBy(db, actor, params as { project?: string; id?: string }))
       },
@@ -74,7 +75,7 @@ export function useServedWaits(api: FastifyInstance, { db, config, shares, probe
     const over = new AbortController()
     const end = () => over.abort()
     await shares.move(request, 'waits', end)
-    leavePlace(request)
+    leaveInFlight(request)
     ends.add(over)
     const timer = setTimeout(end, maxMs)
     const ended = new Promise<false>((resolve) => over.signal.addEventListener('abort', () => resolve(false)))
@@ -101,16 +102,16 @@ export function useServedWaits(api: FastifyInstance, { db, config, shares, probe
     const kind = kinds[header]
     const before = route.preHandler ?? []
     const after = route.onSend ?? []
-    // Before the change is made: afterwards a wait that is one too many can no longer be refused.
+    // Before the change: afterwards, a wait over the limit can no longer be refused.
     const expect = async (request: FastifyRequest) => {
-      if (kind.mayRefuse && kind.isWanted(request)) shares.expect(request, 'waits')
+      if (kind.mayRefuse && kind.applies(request)) shares.expect(request, 'waits')
     }
     route.preHandler = [...(Array.isArray(before) ? before : [before]), expect]
     route.onSend = [
       ...(Array.isArray(after) ? after : [after]),
       async (request, reply) => {
-        if (!kind.isWanted(request) || reply.statusCode >= 300 || isGone(request)) return
-        // The change is made, so whatever goes wrong with the wait is no reason to say that it failed.
+        if (!kind.applies(request) || reply.statusCode >= 300 || isGone(request)) return
+        // The change is committed, so a failed wait must not look like a failed change.
         const served = !closing && (await untilServed(request, kind).catch(() => false))
         reply.header(header, String(served))
       },

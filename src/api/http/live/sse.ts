@@ -1,38 +1,38 @@
 // Server-sent events: an open response, messages, a heartbeat, and detection of disconnected readers.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../../platform/errors.ts'
-import { endSilence } from '../intake/connections.ts'
-import { leavePlace } from '../intake/transport.ts'
+import { endSilence } from '../requests/connections.ts'
+import { leaveInFlight } from '../requests/transport.ts'
 import type { Shares } from '../shares/shares.ts'
 
 export type StreamMessage = { id?: string; event?: string; data: unknown }
 
 export type EventStream = {
-  /** False once the reader is gone or too slow: it reconnects with Last-Event-ID and misses nothing. */
+  /** False if the reader is gone or too slow. It reconnects with Last-Event-ID and misses nothing. */
   send(message: StreamMessage): boolean
-  /** The same for an already encoded message, which many readers share. */
+  /** The same for an encoded message that many readers share. */
   write(frame: string): boolean
-  /** Resolves when the reader has read what was sent, or is gone. */
+  /** Resolves when the reader has caught up or is gone. */
   drained(): Promise<void>
   readonly signal: AbortSignal
   end(): void
 }
 
 const heartbeatMs = 15_000
-// A reader with more unread data than this is disconnected, to bound memory.
+// A reader with more unread data is disconnected, to limit memory.
 const maxUnreadBytes = 1 << 20
-// All readers together: above it, the ones with most unread data are disconnected.
+// For all readers together: above it, those with the most unread data are disconnected.
 const maxUnreadBytesOfAll = 64 << 20
-// A stream that was ended and is not read to its end is cut off.
+// An ended stream that isn't read to its end is cut off.
 const endingMs = 10_000
 
 export function frameOf({ id, event, data }: StreamMessage): string {
   return `${id ? `id: ${id}\n` : ''}${event ? `event: ${event}\n` : ''}data: ${JSON.stringify(data)}\n\n`
 }
 
-/** Whether the answer is to be a stream; refuses one that was refused a moment ago. */
+/** Whether the client wants a stream; refuses one that was refused a moment ago. */
 export function wantsStream(request: FastifyRequest): boolean {
-  // HEAD gets the headers of the plain response; a stream would not end.
+  // HEAD gets the headers of the plain response, because a stream would never end.
   const wants = request.method !== 'HEAD' && /(^|,)\s*text\/event-stream\s*(;|,|$)/i.test(request.headers.accept ?? '')
   if (wants) request.server.shares.expect(request, 'streams')
   return wants
@@ -40,9 +40,9 @@ export function wantsStream(request: FastifyRequest): boolean {
 
 /** The streams of one server. */
 export type Streams = {
-  /** Refuses what is over the account's limit or the server's; the reply is the stream's from then on. */
+  /** Refuses what exceeds the limit of the account or the server. From then on the stream owns the reply. */
   open(request: FastifyRequest, reply: FastifyReply): Promise<EventStream>
-  /** Called when the server closes, so that it does not wait for readers. */
+  /** Called at shutdown, which must not wait for readers. */
   endAll(): void
 }
 
@@ -53,11 +53,11 @@ declare module 'fastify' {
 }
 
 type OpenStream = EventStream & {
-  /** Sends a sign of life, and disconnects a reader that read nothing since the last one. */
+  /** Sends a heartbeat, and disconnects a reader that has read nothing since the last one. */
   beat(): void
-  /** Unread bytes when they were looked at last. */
+  /** Unread bytes as last measured. */
   unread: number
-  look(): void
+  measure(): void
   drop(): void
 }
 
@@ -72,8 +72,8 @@ export function createStreams(shares: Shares, maxUnreadOfAll = maxUnreadBytesOfA
     for (const stream of openStreams) stream.beat()
   }
 
-  function boundUnread(): void {
-    for (const stream of openStreams) stream.look()
+  function limitUnread(): void {
+    for (const stream of openStreams) stream.measure()
     while (unreadOfAll > maxUnreadOfAll) {
       let worst: OpenStream | undefined
       for (const stream of openStreams) if (!worst || stream.unread > worst.unread) worst = stream
@@ -101,7 +101,7 @@ export function createStreams(shares: Shares, maxUnreadOfAll = maxUnreadBytesOfA
     const gone = new AbortController()
     let close = () => {}
     await shares.move(request, 'streams', () => close())
-    leavePlace(request)
+    leaveInFlight(request)
     begin(reply)
 
     let flushed = -1
@@ -112,18 +112,18 @@ export function createStreams(shares: Shares, maxUnreadOfAll = maxUnreadBytesOfA
       write(frame) {
         if (gone.signal.aborted) return false
         raw.write(frame)
-        stream.look()
+        stream.measure()
         if (stream.unread > maxUnreadBytes) stream.drop()
-        else if (unreadOfAll > maxUnreadOfAll) boundUnread()
+        else if (unreadOfAll > maxUnreadOfAll) limitUnread()
         return !gone.signal.aborted
       },
-      look() {
+      measure() {
         const unread = raw.writableLength
         unreadOfAll += unread - stream.unread
         stream.unread = unread
       },
       beat() {
-        // Of what was written to the connection, this much has left it.
+        // How much of the data written to the connection has left it.
         const now = socket.bytesWritten - socket.writableLength
         if (raw.writableLength > 0 && now === flushed) return stream.drop()
         flushed = now
@@ -150,7 +150,7 @@ export function createStreams(shares: Shares, maxUnreadOfAll = maxUnreadBytesOfA
         close()
       },
       drop() {
-        // The connection and not the response, which may still be queued behind another one.
+        // Destroys the connection, because the response may still be queued behind another one.
         socket.destroy()
         close()
       },

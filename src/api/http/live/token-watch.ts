@@ -1,4 +1,4 @@
-// Watches the tokens of open streams: ends the streams of a token that became invalid. One query for all tokens.
+// Ends the streams of tokens that become invalid, with one query for all tokens.
 
 import type { Database } from '../../../platform/database/database.ts'
 import type { Notifications } from '../../../platform/database/notifications.ts'
@@ -6,14 +6,14 @@ import { type Actor, changesTokens, rightsOf } from '../../../services/identity/
 import { liveTokens } from '../../../services/tokens/index.ts'
 
 /**
- * Calls `end` when the token is revoked, narrowed or expired, or its account suspended; returns a function to stop
+ * Calls `end` if the token is revoked, narrowed or expired, or its account is suspended. Returns a function that stops
  * watching.
  */
 export type TokenWatch = (actor: Actor, end: () => void) => () => void
 
 // Expiry causes no notification, so all tokens are checked regularly.
 const checkMs = 15_000
-// The same while no notifications come, though the database may answer.
+// The same while notifications are down, though the database may still answer.
 const unheardCheckMs = 1_000
 
 declare module 'fastify' {
@@ -23,7 +23,7 @@ declare module 'fastify' {
 }
 
 export function createTokenWatch(db: Database, notifications: Notifications): TokenWatch {
-  /** `owners`: the account, and at a console the person. */
+  /** `owners`: the account, and in the console also the person. */
   const tokens = new Map<string, { owners: readonly string[]; ends: Map<() => void, string> }>()
   let off: (() => void)[] = []
 
@@ -32,7 +32,7 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
       .filter(([, { owners }]) => !changed || owners.some((one) => changed.has(one)))
       .map(([id]) => id)
     if (ids.length === 0) return
-    // If the database is unavailable, tokens cannot be checked, and streams get no data either.
+    // While the database is down, tokens can't be checked, and streams get no data either.
     const live = await liveTokens(db, ids).catch(() => null)
     if (!live) return
     for (const id of ids) {
@@ -40,7 +40,7 @@ export function createTokenWatch(db: Database, notifications: Notifications): To
     }
   }
 
-  // Many events that come together, as when a token is revoked with all that it made, are one check.
+  // A burst of events, as when a token and all its children are revoked, causes one check.
   let changed = new Set<string>()
   function checkSoon(owner: string): void {
     if (changed.size === 0) setImmediate(checkChanged)

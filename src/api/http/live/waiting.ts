@@ -1,7 +1,7 @@
 // `?wait=`: delays a response until a resource settles, woken by database notifications instead of polling.
 import type { FastifyRequest } from 'fastify'
 import type { Notifications } from '../../../platform/database/notifications.ts'
-import { leavePlace } from '../intake/transport.ts'
+import { leaveInFlight } from '../requests/transport.ts'
 import type { Shares } from '../shares/shares.ts'
 
 export type Wait<T> = {
@@ -14,9 +14,9 @@ export type Wait<T> = {
 
 /** The waits of one server. */
 export type Waits = {
-  /** Reads until `settled`, the time is over or the client is gone, and returns what was read last. */
+  /** Reads until `settled`, the timeout, or the client disconnects; returns the last value read. */
   until<T>(request: FastifyRequest, wait: Wait<T>): Promise<T>
-  /** Called when the server closes: every wait is answered with what there is. */
+  /** Called at shutdown: every wait responds with its last value. */
   endAll(): void
 }
 
@@ -26,8 +26,8 @@ declare module 'fastify' {
   }
 }
 
-// Woken waits have no place among the requests under way. They read a few at a time instead, so that thousands that
-// end together neither shed others nor hold up the database.
+// Woken waits don't count as in flight. They read a few at a time instead, so that thousands that end together neither
+// shed other requests nor overload the database.
 const readsAtOnce = 16
 
 /** `recheck` throws if the token of the request is no longer valid. */
@@ -67,7 +67,7 @@ export function createWaits(
     try {
       for (;;) {
         const left = deadline - Date.now()
-        // Listening starts before reading, so that a change between the two is not missed.
+        // Starts listening before reading, so that no change in between is missed.
         const next = left > 0 && !closing ? notifications.nextEvent(request.actor.accountId, subject, left) : null
         wake = next?.cancel ?? wake
         try {
@@ -75,12 +75,12 @@ export function createWaits(
           if (!next || gone || closing || settled(value)) return await answer(value)
           if (!waiting) {
             await shares.move(request, 'waits', leave)
-            leavePlace(request)
+            leaveInFlight(request)
             waiting = true
             ends.add(end)
             unwatch = request.server.watchToken(request.actor, refuse)
           }
-          // Without notifications there is nothing to wait for.
+          // Without notifications, waiting is pointless.
           if (closing || !notifications.connected) return value
           await next.done
           if (gone || refused) return await answer(value)
@@ -104,7 +104,7 @@ export function createWaits(
   }
 }
 
-/** Runs work in the order of the calls, at most so many at once. */
+/** Runs work in call order, at most `atOnce` at a time. */
 export function createTurns(atOnce: number) {
   let running = 0
   const queue: (() => void)[] = []
@@ -114,7 +114,7 @@ export function createTurns(atOnce: number) {
     try {
       return await work()
     } finally {
-      // The next one takes over the turn.
+      // The next one inherits the slot.
       const next = queue.shift()
       if (next) next()
       else running--

@@ -33,7 +33,7 @@ export function createMetrics(shares: Shares, registry = new Registry()): Metric
   }
 }
 
-/** Addresses of deploy hooks have their secret in the path, and misspelt ones have it anywhere. */
+/** URLs of deploy hooks have a secret in their path, and misspelled ones have it anywhere. */
 function withoutSecrets(path: string): string {
   return path.replace(/(br[a-z])_[0-9A-Za-z]{8,}/g, '$1_…')
 }
@@ -48,7 +48,7 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, level: '
         requestId: request.id,
         method: request.method,
         route,
-        // Without the query, which may hold anything a caller typed.
+        // Without the query, which may contain anything a caller typed.
         path: withoutSecrets(request.url.split('?', 1)[0]!),
         status: reply.statusCode,
         durationMs: Math.round(durationMs * 100) / 100,

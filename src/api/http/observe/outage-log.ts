@@ -1,4 +1,4 @@
-// Logs an outage of the database in two lines, not one for each request that it fails.
+// Logs a database outage in two lines instead of one per failed request.
 import type { FastifyRequest } from 'fastify'
 import type { Fault } from '../../../platform/errors.ts'
 import type { Deps } from '../deps.ts'
@@ -10,18 +10,18 @@ declare module 'fastify' {
 }
 
 export type OutageLog = {
-  /** Logs the first request that an outage fails, and counts the others. */
+  /** Logs the first request that an outage fails, and counts the rest. */
   note(request: FastifyRequest, fault: Fault): void
   close(): void
 }
 
-const lookMs = 1_000
+const checkMs = 1_000
 
 export function createOutageLog({ health, log }: Pick<Deps, 'health' | 'log'>): OutageLog {
   let outage: { sinceMs: number; requests: number; isNew: boolean; timer: NodeJS.Timeout } | null = null
 
-  /** It is over once the database answers and takes changes, and no request has failed since the last look. */
-  async function look(): Promise<void> {
+  /** The outage is over once the database accepts writes and no request has failed since the last check. */
+  async function check(): Promise<void> {
     if (!outage) return
     outage.isNew = false
     const { checks } = await health.check()
@@ -40,7 +40,7 @@ export function createOutageLog({ health, log }: Pick<Deps, 'health' | 'log'>): 
         outage.isNew = true
         return
       }
-      const timer = setTimeout(() => void look(), lookMs).unref()
+      const timer = setTimeout(() => void check(), checkMs).unref()
       outage = { sinceMs: performance.now(), requests: 1, isNew: true, timer }
       log.error({ requestId: request.id, err: fault.cause ?? fault }, fault.code)
     },

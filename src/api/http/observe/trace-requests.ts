@@ -1,4 +1,5 @@
-// A span for every request: part of the caller's trace if it sends a traceparent, and parent of the jobs that it queues.
+// A span for every request: a child of the caller's trace if it sends a traceparent, and the parent of the jobs it
+// queues.
 import type { Span } from '@opentelemetry/api'
 import type { FastifyInstance } from 'fastify'
 import { idsOf, isTracing, startSpan, within } from '../../../platform/observe/tracing.ts'
@@ -9,7 +10,9 @@ declare module 'fastify' {
   }
 }
 
-/** Adds nothing while traces are off. Attributes have the route and no address: that may hold anything a caller typed. */
+/**
+ * Does nothing while tracing is off. Attributes name the route but no URL, which may contain anything a caller typed.
+ */
 export function traceRequests(app: FastifyInstance): void {
   if (!isTracing()) return
   app.decorateRequest('span', null)
@@ -24,7 +27,7 @@ export function traceRequests(app: FastifyInstance): void {
     request.span = span
     done()
   })
-  // Here and not before: a body is read outside of what surrounds the first hook.
+  // Only here, because the body is read outside the context of the first hook.
   app.addHook('preValidation', (request, _reply, done) => (request.span ? within(request.span, done) : done()))
   app.addHook('onResponse', (request, reply, done) => {
     const { span, actor } = request

@@ -1,11 +1,11 @@
-// Gives enums that stand in several places of openapi.yaml one name, so that clients get one type of each.
+// Names enums that occur in several places of openapi.yaml, so that clients get one type each.
 import { enums } from '../../../schemas/all.ts'
 
 type Node = Record<string, unknown>
 
 const nameOf = new Map(Object.entries(enums).map(([name, values]) => [values.join(), name]))
 
-/** The value with a reference in place of every enum that has a name. */
+/** The value with every named enum replaced by a reference. */
 function referring(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(referring)
   if (value === null || typeof value !== 'object') return value

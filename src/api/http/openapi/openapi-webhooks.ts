@@ -1,4 +1,4 @@
-// The `webhooks` of openapi.yaml: what Berth sends to the addresses of webhooks, from the schemas of events.
+// The `webhooks` of openapi.yaml: what Berth sends to webhook URLs, from the event schemas.
 import { eventGroups } from '../../../schemas/events.ts'
 
 const text = (name: string, description: string, example: string) => ({
@@ -34,19 +34,19 @@ export const parameters = {
 type Example = { id?: string; name?: string; domain?: string }
 type Schemas = Record<string, { examples?: unknown[] }>
 
-/** An example for each kind of event, with that of its resource. */
+/** Gives each kind of event an example that uses its resource's example. */
 export function giveExamples(schemas: Schemas): void {
   for (const { name, data, types } of eventGroups) {
     const exampleOf = (schema: string) => schemas[schema]?.examples?.[0] as Example
     const example = exampleOf(data)
-    // What has no name of its own is told of its project.
+    // A resource without a name of its own is described by its project.
     const subject = example.id ?? example.name ?? example.domain ?? exampleOf('Project').id
     const common = { id: 'evt_01jcqkb2y70jq4w8s5f2k0nz', type: types[0], createdAt: '2026-11-14T09:51:00.000Z' }
     schemas[name]!.examples = [{ ...common, actor: 'system', subject, data: example }]
   }
 }
 
-/** One for each kind of event: what is posted, and what an answer means. */
+/** One entry per kind of event: what is posted, and what a response means. */
 export function webhooks(): Record<string, object> {
   const sent = Object.keys(parameters).map((name) => ({ $ref: `#/components/parameters/${name}` }))
   const entries = eventGroups.map(({ name, data, types }) => {

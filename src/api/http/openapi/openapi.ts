@@ -1,11 +1,12 @@
-// Generates openapi.yaml from the routes: operations come from their schemas, common parts from here.
+// Generates openapi.yaml: operations come from the routes' schemas, common parts from here.
 import swagger from '@fastify/swagger'
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { stringify } from 'yaml'
 import { byName } from '../../../schemas/all.ts'
 import { scopeMeanings } from '../../../schemas/tokens.ts'
-import { apiVersion, knownVersions } from '../answers/versions.ts'
+import { apiVersion, knownVersions } from '../responses/versions.ts'
+import { nameEnums } from './openapi-enums.ts'
 import {
   answersOf,
   answersOutside,
@@ -15,8 +16,7 @@ import {
   isSingle,
   type Response,
   type Responses,
-} from './openapi-answers.ts'
-import { nameEnums } from './openapi-enums.ts'
+} from './openapi-responses.ts'
 import { giveExamples, parameters, webhooks } from './openapi-webhooks.ts'
 
 const guides = `
@@ -54,7 +54,7 @@ const tags = [
   { name: 'Operator', description: 'The platform’s own staff' },
 ]
 
-/** What every request under /api may carry, as components. */
+/** Headers that every request under /api may carry, as components. */
 const requestHeaders = {
   ApiVersion: {
     name: 'Api-Version',
@@ -117,16 +117,16 @@ type Document = {
   }
 }
 
-/** In words, because generators of clients demand a field of a named schema that has a default. */
-function tellDefault(field: Schema): void {
+/** In words, because client generators require a field of a named schema that has a default. */
+function describeDefault(field: Schema): void {
   if (field.default === undefined) return
   const text = `${field.default} if left out`
   field.description = field.description ? `${field.description}; ${text}` : text
   delete field.default
 }
 
-/** A body that may be null may be left out, and nobody writes null instead. */
-function tellOptional(requestBody: RequestBody, schemas: Record<string, Schema>): void {
+/** A nullable body is optional, since nobody sends null instead. */
+function markOptional(requestBody: RequestBody, schemas: Record<string, Schema>): void {
   const schema = schemas[Object.values(requestBody.content)[0]!.schema.$ref.split('/').pop()!]!
   if (!Array.isArray(schema.type)) return
   requestBody.required = false
@@ -136,7 +136,7 @@ function tellOptional(requestBody: RequestBody, schemas: Record<string, Schema>)
 function finishDocument(document: Document, routes: Map<string, Described>): void {
   const { components } = document
   for (const schema of Object.values(components.schemas)) {
-    for (const field of Object.values(schema.properties ?? {})) tellDefault(field)
+    for (const field of Object.values(schema.properties ?? {})) describeDefault(field)
   }
   giveExamples(components.schemas)
   const shared: Record<string, Response> = {}
@@ -146,7 +146,7 @@ function finishDocument(document: Document, routes: Map<string, Described>): voi
       ? answersOutside(route, operation.responses)
       : answersOf(route, operation.responses, shared)
     if (!operation.servers) operation.parameters = [...(operation.parameters ?? []), ...requestHeaderReferences]
-    if (operation.requestBody) tellOptional(operation.requestBody, components.schemas)
+    if (operation.requestBody) markOptional(operation.requestBody, components.schemas)
   }
   components.responses = Object.fromEntries(Object.entries(shared).sort(([a], [b]) => (a < b ? -1 : 1)))
   components.headers = headers
@@ -154,7 +154,7 @@ function finishDocument(document: Document, routes: Map<string, Described>): voi
   document.webhooks = webhooks()
 }
 
-/** Registers the generator; must come before the routes. */
+/** Must be registered before the routes. */
 export async function useOpenApi(app: FastifyInstance): Promise<void> {
   const routes = new Map<string, Described>()
   await app.register(swagger, {
@@ -180,7 +180,7 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
     transformObject: (made) => {
       const document = 'openapiObject' in made ? made.openapiObject : {}
       finishDocument(document as Document, routes)
-      // Without shared objects, which YAML would write as anchors.
+      // Copied, because YAML would write shared objects as anchors.
       return JSON.parse(JSON.stringify(nameEnums(document as Document)))
     },
     transform: ({ schema, url, route }) => {
@@ -212,8 +212,8 @@ export async function useOpenApi(app: FastifyInstance): Promise<void> {
   })
 }
 
-/** The document as it is committed: openapi.yaml. */
+/** The document as committed in openapi.yaml. */
 export function yamlOf(app: FastifyInstance): string {
-  // Readers of YAML 1.1, such as Python's, would take an unquoted date for one, and the version is a date.
+  // YAML 1.1 readers, such as Python's, would parse an unquoted date as a date, and the version is one.
   return stringify(app.swagger(), { compat: 'yaml-1.1' })
 }

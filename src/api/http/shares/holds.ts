@@ -1,14 +1,14 @@
 // How many waits and streams of an account this server may have open, so that all servers together stay within the
-// account's quota. Where this is the only server, it may have all.
-import { countWait } from '../../../platform/database/pool.ts'
+// account's quota. A single server may use all of it.
+import { inSilence } from '../../../platform/database/pool.ts'
 import type { OpenKind, SharedLimits } from '../../../services/limits/index.ts'
 
 type Hold = {
   owner: string
   kind: OpenKind
-  /** What the others count for this server. */
+  /** How many the other servers count for this one. */
   granted: number
-  /** Changes of one hold go one after the other, so that the last one is what counts. */
+  /** Serializes changes of one hold, so that the last one wins. */
   last: Promise<unknown>
   lowering: NodeJS.Timeout | undefined
 }
@@ -16,16 +16,16 @@ type Hold = {
 type Raise = { owner: string; kind: OpenKind; max: number }
 
 export type Holds = {
-  /** Calls `enter` with what the account has at other servers and may have at this one; throws what that throws. */
+  /** Calls `enter` with what the account has on other servers and may have on this one; throws what that throws. */
   raise(raise: Raise, enter: (elsewhere: number, mayHave: number) => void): Promise<void>
-  /** One is open no longer. */
+  /** One has closed. */
   lower(owner: string, kind: OpenKind): void
 }
 
-// One that waits again and again asks once: what is free is kept for a moment.
+// Released capacity is kept for a moment, so that repeated waits ask once.
 const keptMs = 100
 
-/** `openOf`: what the account has open at this server. */
+/** `openOf`: what the account has open on this server. */
 export function createHolds(shared: SharedLimits, openOf: (owner: string, kind: OpenKind) => number): Holds {
   const holds = new Map<string, Hold>()
 
@@ -44,7 +44,7 @@ export function createHolds(shared: SharedLimits, openOf: (owner: string, kind: 
     return turn
   }
 
-  /** Says how many are open; nobody may refuse that. */
+  /** Reports how many are open; nobody may refuse that. */
   function settle(hold: Hold): void {
     hold.lowering ??= setTimeout(() => {
       hold.lowering = undefined
@@ -60,7 +60,7 @@ export function createHolds(shared: SharedLimits, openOf: (owner: string, kind: 
     }, keptMs).unref()
   }
 
-  // A server that was alone has told nobody; one that is alone now remembers nothing that counts later.
+  // A server that was alone has reported nothing, and one that is alone now must forget what counts later.
   shared.onMembers(() => {
     for (const hold of holds.values()) {
       if (shared.members === 1) hold.granted = 0
@@ -76,8 +76,8 @@ export function createHolds(shared: SharedLimits, openOf: (owner: string, kind: 
           const here = openOf(accountId, kind)
           if (shared.members === 1 || here < Math.min(hold.granted, max)) return enter(0, max)
           const asked = shared.hold({ accountId, kind, wanted: here + 1, most: max })
-          const held = await countWait(asked).catch(() => null)
-          // This server counts alone then.
+          const held = await inSilence(asked).catch(() => null)
+          // This server then counts alone.
           if (!held) return enter(0, max)
           hold.granted = held.granted
           enter(held.elsewhere, Math.min(held.granted, max))

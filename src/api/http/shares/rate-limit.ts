@@ -1,5 +1,5 @@
-// Requests per minute, counted in memory: per token and per account for callers, per address for failed ones. With
-// other API processes, most of a minute is taken in slices from a budget that all share.
+// Requests per minute, counted in memory: per token and per account for valid tokens, per address for failures. With
+// several API processes, most of a quota is taken in slices from a shared budget.
 import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import { Fault } from '../../../platform/errors.ts'
@@ -8,16 +8,17 @@ import type { Actor } from '../../../services/identity/index.ts'
 import type { SharedLimits, Taken } from '../../../services/limits/index.ts'
 
 const minuteMs = 60_000
-// Bounds the memory of each limit; the keys that were used least lately start a new minute.
+// Limits the memory of each limit; the least recently used keys start a new minute.
 const maxKeys = 100_000
 
-// Of a quota, divided by the processes: what each uses before it asks, and what it takes at once. A process may use its
-// free part in two minutes of the others, and may leave one and a half slices unused: both stay below a tenth.
+// Fractions of a quota, divided by the number of processes: what each may use before it asks, and what it takes at a
+// time. A process may use its free part in two of the others' minutes and leave one and a half slices unused; together
+// that stays below a tenth.
 const freePart = 0.05
 const slicePart = 0.06
-// A process that got no answer counts alone for so long before it asks again.
+// A process that gets no response counts alone for this long before it asks again.
 const aloneMs = 1_000
-// Minutes that end further apart are not the same.
+// Minutes whose ends are further apart are different ones.
 const sameMinuteMs = 5_000
 const maxBudget = 2_000_000_000
 
@@ -25,18 +26,18 @@ type Window = {
   endsAtMs: number
   /** Admitted here. */
   used: number
-  /** What this process has taken of the shared budget, beside its free part. */
+  /** What this process has taken from the shared budget, in addition to its free part. */
   taken: number
-  /** What the others have taken, as last heard. */
+  /** What the other processes have taken, as last reported. */
   others: number
   aloneUntilMs: number
-  /** Resolves when more was taken, or could not be. */
+  /** Resolves when more was taken or the attempt failed. */
   asking: Promise<void> | null
 }
 
 type Admission = { exceeded: boolean; resetSeconds: number }
 
-/** `ask`: nothing is left that was taken beforehand, and there may be more. */
+/** `ask`: the slices are used up, and the budget may have more. */
 type State = 'open' | 'over' | 'ask'
 
 export type RateLimit = {
@@ -50,9 +51,9 @@ export type RateLimit = {
   ask(key: string, window: Window, nowMs: number): Promise<void>
   /** Counts one request of the key. */
   take(key: string): Admission | Promise<Admission>
-  /** What was taken counts no more. */
-  giveBack(key: string): void
-  /** Whether nothing is left to the key, as far as is known here; counts nothing. */
+  /** Undoes a `take`. */
+  refund(key: string): void
+  /** Whether the key has used up its quota, as far as this process knows; counts nothing. */
   isUsedUp(key: string): boolean
   /** Until the current minute of the key ends. */
   resetSeconds(key: string): number
@@ -60,16 +61,16 @@ export type RateLimit = {
 
 export type Sharing = {
   limits: SharedLimits
-  /** Tells the keys of one limit from those of others. */
+  /** Distinguishes the keys of this limit from those of others. */
   kind: string
-  /** Whether processes tell each other what they take: callers read what is left from the headers. */
+  /** Whether processes report to each other what they take: callers read the rest from the headers. */
   told?: boolean
 }
 
-/** `windowMs`: a minute, as everything here is named; what must be rarer has longer ones. */
+/** `windowMs`: normally a minute; rarer things have longer windows. */
 export function createRateLimit(quota: number, sharing?: Sharing, windowMs = minuteMs): RateLimit {
   const { limits, kind, told = false } = sharing ?? {}
-  // By size: with `max` it would reserve its whole memory at once, and a dozen limits take 300 ms of a start for that.
+  // Limited by size: with `max` the cache would preallocate, and a dozen limits would add 300 ms to startup.
   const windows = new LRUCache<string, Window>({ maxSize: maxKeys, sizeCalculation: () => 1 })
   let parts = { members: 1, free: quota, slice: quota }
 
@@ -107,7 +108,7 @@ export function createRateLimit(quota: number, sharing?: Sharing, windowMs = min
       return
     }
     const endsAtMs = nowMs + answer.leftMs
-    // The minute ended while the question was on its way: what was spent and granted is of the next one.
+    // The minute ended while the request was on its way, so what was spent and granted belongs to the next one.
     if (window.taken > 0 && endsAtMs > window.endsAtMs + sameMinuteMs) Object.assign(window, { used: spent, taken: 0 })
     window.endsAtMs = endsAtMs
     window.taken += spent + answer.granted
@@ -137,7 +138,7 @@ export function createRateLimit(quota: number, sharing?: Sharing, windowMs = min
     const isSame = known && nowMs < known.endsAtMs && (known.taken === 0 || endsAtMs < known.endsAtMs + sameMinuteMs)
     if (!isSame) return void begin(key, endsAtMs, taken)
     known.endsAtMs = endsAtMs
-    // It may be older than what was heard last.
+    // It may be older than the last report.
     known.others = Math.max(known.others, taken - known.taken)
   })
 
@@ -149,7 +150,7 @@ export function createRateLimit(quota: number, sharing?: Sharing, windowMs = min
     count(key, window, nowMs) {
       window.used++
       const { members, free, slice } = partsNow()
-      // Before it runs dry, so that no request waits.
+      // Ask before the slice runs out, so that no request waits.
       if (members > 1 && 2 * (free + window.taken - window.used) < slice - 1 && !window.asking) {
         if (nowMs >= window.aloneUntilMs && window.taken + window.others < quota - free) void ask(key, window, nowMs)
       }
@@ -162,7 +163,7 @@ export function createRateLimit(quota: number, sharing?: Sharing, windowMs = min
       if (state === 'open') this.count(key, current, nowMs)
       return { exceeded: state === 'over', resetSeconds: resetSeconds(current, nowMs) }
     },
-    giveBack(key) {
+    refund(key) {
       const current = windows.get(key)
       if (current && current.used > 0) current.used--
     },
@@ -192,12 +193,12 @@ export function createAddressNotice(perAddress: RateLimit) {
   }
 }
 
-/** Counts a request of a token and its account, sets the rate limit headers, and refuses what is over either limit. */
+/** Counts a request of a token and its account, sets the rate limit headers, and refuses requests over either limit. */
 export function createCallerLimit(perToken: RateLimit, perAccount: RateLimit) {
   const seconds = minuteMs / 1000
   const policy = `"token";q=${perToken.quota};w=${seconds}, "account";q=${perAccount.quota};w=${seconds}`
 
-  /** A promise only where nothing was taken beforehand. */
+  /** Returns a promise only if a slice must be fetched. */
   return function limitCaller(actor: Actor, reply: FastifyReply): undefined | Promise<void> {
     const { tokenId, accountId } = actor
     const nowMs = Date.now()
@@ -207,7 +208,7 @@ export function createCallerLimit(perToken: RateLimit, perAccount: RateLimit) {
     const ofAccount = perAccount.stateOf(account, nowMs)
     const overToken = ofToken === 'over'
     const overAccount = ofAccount === 'over'
-    // A refused request counts nowhere: a token that is over its limit takes nothing from the others of its account.
+    // A refused request counts nowhere: a token over its limit takes nothing from the other tokens of its account.
     if (!overToken && !overAccount) {
       if (ofToken === 'ask' || ofAccount === 'ask') {
         const asked = [

@@ -1,26 +1,24 @@
-// What each account has open at this server: requests, waits and streams, bounded per account and for all together; waits
-// and streams of an account over all servers.
+// Limits what is open on this server: requests, waits and streams, per account and in total. Waits and streams of an
+// account are limited across all servers.
 import { randomInt } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../../../platform/errors.ts'
 import { clientOf } from '../../../platform/http/client-address.ts'
-import type { SharedLimits } from '../../../services/limits/index.ts'
-import { closedByClient, isGone } from '../intake/transport.ts'
+import type { OpenKind, SharedLimits } from '../../../services/limits/index.ts'
+import { closedByClient, isGone } from '../requests/transport.ts'
 import type { Allowance } from './allowance.ts'
 import { createHolds } from './holds.ts'
 import { tooMany } from './rate-limit.ts'
 
 type Kind = 'requests' | 'waits' | 'streams'
 
-type Held = 'waits' | 'streams'
+type Share = Record<Kind, number> & { owner: string; full: Partial<Record<OpenKind, Full>> }
 
-type Share = Record<Kind, number> & { owner: string; full: Partial<Record<Held, Full>> }
-
-/** A limit that was met, as it was read then: what the account may have here, has elsewhere, and may have in all. */
+/** A limit that was reached: what the account may have here, has elsewhere, and may have in total. */
 type Full = { mayHave: number; elsewhere: number; max: number; untilMs: number }
 
-// Whoever asks again in spite of a refusal costs nothing more for so long.
+// A client that retries despite a refusal costs nothing more for this long.
 const fullMs = 1_000
 
 declare module 'fastify' {
@@ -30,29 +28,31 @@ declare module 'fastify' {
   interface FastifyRequest {
     share: Share | null
     shareKind: Kind
-    /** Called when the connection closes before the answer was sent. */
+    /** Called if the connection closes before the response was sent. */
     whenGone: (() => void) | null
   }
 }
 
 export type Shares = {
-  /** Counts a request for its owner until its answer is sent, or its connection closed and its work done. */
+  /**
+   * Counts a request for its owner until its response is sent, or until its connection is closed and its work is done.
+   */
   enter(request: FastifyRequest, owner: string): void
-  /** Refuses what `move` refused a moment ago, before anything is read for it. */
-  expect(request: FastifyRequest, kind: Held): void
-  /** The request counts as a wait or a stream from now on; `whenGone` is called if its connection closes. */
-  move(request: FastifyRequest, kind: Held, whenGone: () => void): Promise<void>
+  /** Repeats a refusal of `move` from a moment ago, before anything is read. */
+  expect(request: FastifyRequest, kind: OpenKind): void
+  /** From now on the request counts as a wait or a stream. `whenGone` is called if its connection closes. */
+  move(request: FastifyRequest, kind: OpenKind, whenGone: () => void): Promise<void>
   leave(request: FastifyRequest): void
-  /** What the account has open at this server, beside what it has at others. */
+  /** What the account has open on this server. */
   usage(accountId: string): { waits: number; streams: number }
-  /** What all have open at this server. */
+  /** What all accounts have open on this server. */
   readonly open: Readonly<Record<Kind, number>>
 }
 
 export type ShareLimits = {
-  /** Requests of one owner at once. */
+  /** Concurrent requests of one owner. */
   requestsPerOwner: number
-  /** All owners together. */
+  /** For all owners together. */
   requests: number
   waits: number
   streams: number
@@ -64,8 +64,8 @@ export function decorateShares(app: FastifyInstance): void {
   app.decorateRequest('whenGone', null)
 }
 
-/** Gives the share of each request of a scope back. */
-export function giveBack(app: FastifyInstance, shares: Shares): void {
+/** Releases the share of each request of a plugin. */
+export function releaseShares(app: FastifyInstance, shares: Shares): void {
   app.addHook('onSend', (request, _reply, _payload, done) => {
     if (isGone(request)) shares.leave(request)
     done()
@@ -80,8 +80,8 @@ export function createShares(limits: ShareLimits, allowance: Allowance, shared?:
   const shares = new Map<string, Share>()
   const holds = shared && createHolds(shared, (owner, kind) => shares.get(owner)?.[kind] ?? 0)
   const open: Record<Kind, number> = { requests: 0, waits: 0, streams: 0 }
-  // A response tells nothing when its connection closes while it is queued behind another one (pipelining) or after
-  // its request was read, so each connection knows its own requests.
+  // A response emits nothing if its connection closes while it is queued behind another one (pipelining) or after its
+  // request was read, so each connection tracks its own requests.
   const requestsOf = new WeakMap<Socket, Set<FastifyRequest>>()
 
   function follow(socket: Socket): Set<FastifyRequest> {
@@ -90,8 +90,8 @@ export function createShares(limits: ShareLimits, allowance: Allowance, shared?:
     socket.once('close', () => {
       for (const request of requests) {
         const { whenGone } = request
-        // Work goes on for nobody until it ends, and counts until then: leaving early brings no second share.
-        if (request.place === null) leave(request)
+        // Abandoned work counts until it ends, so that disconnecting early frees no share.
+        if (request.inFlight === null) leave(request)
         whenGone?.()
       }
     })
@@ -162,11 +162,11 @@ export function createShares(limits: ShareLimits, allowance: Allowance, shared?:
   }
 }
 
-/** Bounds the requests that are open in a scope without tokens, for each address and for all together. */
+/** Limits open requests in a plugin without tokens, per address and in total. */
 export function boundOpenPerAddress(app: FastifyInstance, perAddress: number, all: number): void {
   const shares = createShares({ requestsPerOwner: perAddress, requests: all, waits: 0, streams: 0 }, () => 0)
   app.addHook('onRequest', async (request) => shares.enter(request, clientOf(request.ip)))
-  giveBack(app, shares)
+  releaseShares(app, shares)
 }
 
 const advice = {
@@ -174,9 +174,9 @@ const advice = {
   streams: 'Close a stream first. One event stream covers the whole account.',
 }
 
-function overQuota(kind: Held, used: number, max: number): Fault {
+function overQuota(kind: OpenKind, used: number, max: number): Fault {
   const detail = `The account has ${used} open ${kind}; the limit is ${max}. ${advice[kind]}`
-  // Not the same for all: many who were refused together do not come back together.
+  // Random, so that clients refused together don't all come back together.
   const retryAfterSeconds = randomInt(5, 15)
   return new Fault('quota_exceeded', detail, { limit: kind, used, max, retryAfterSeconds })
 }

@@ -1,13 +1,13 @@
-// Work that costs much: an account has one piece of it in progress at this server, a few wait, and more are refused.
+// Expensive work: each account has one piece in progress on this server, a few wait, and more are refused.
 import type { FastifyInstance } from 'fastify'
-import { closedByClient, isGone } from '../intake/transport.ts'
+import { closedByClient, isGone } from '../requests/transport.ts'
 import { tooMany } from './rate-limit.ts'
 
 export type Turns = <T>(accountId: string, work: () => Promise<T>) => Promise<T>
 
-/** `what`: of which there are too many, for who is refused. */
+/** `what`: what there is too much of, for the error. */
 export function createTurns(what: string, maxWaiting: number): Turns {
-  /** Those that wait behind the one in progress. */
+  /** Requests that wait behind the one in progress. */
   const lines = new Map<string, (() => void)[]>()
   return async (accountId, work) => {
     const line = lines.get(accountId)
@@ -31,11 +31,11 @@ declare module 'fastify' {
   }
 }
 
-// Both lock the account. In the database, every request that waits would hold a connection.
+// Both scopes lock the account. In the database, every waiting request would hold a connection.
 const lockingScopes = new Set<string | null | undefined>(['tokens:write', 'members:write'])
 const maxWaitingChanges = 100
 
-/** Has the changes of an account's tokens and members come one by one, before any of them holds a connection. */
+/** Runs changes of an account's tokens and members one at a time, before any of them holds a connection. */
 export function takeTurns(app: FastifyInstance): void {
   const inTurn = createTurns('changes of tokens and members', maxWaitingChanges)
   app.decorateRequest('endTurn', null)

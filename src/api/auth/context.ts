@@ -1,47 +1,47 @@
-// What the ways to sign in share: hashing, limits of guesses, proofs, and the provider of identities.
+// What all context to sign in share: password hashing, guess limits, proof of identity, the identity provider.
 import type { FastifyRequest } from 'fastify'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { createIdentityProvider, type IdentityProvider } from '../../platform/secrets/identity-provider.ts'
 import { createPasswordHasher, type PasswordHasher } from '../../platform/secrets/password-hash.ts'
 import { type RelyingParty, relyingPartyOf, type SessionWithUser } from '../../services/people/index.ts'
 import type { Deps } from '../http/deps.ts'
-import { createTries, type Tries } from './tries.ts'
+import { type Attempts, createAttempts } from './attempts.ts'
 
-/** A session so young proves as much as a password does. */
+/** A session this young proves as much as a password. */
 const freshMs = 10 * 60_000
 
-export type Ways = {
+export type SignInContext = {
   hasher: PasswordHasher
-  tries: Tries
-  /** Refuses an address that may not guess any more, before the body is read. */
-  expectGuess(request: FastifyRequest): Promise<void>
+  attempts: Attempts
+  /** Refuses an address that has used up its guesses, before the body is read. */
+  checkGuessLimit(request: FastifyRequest): Promise<void>
   party: RelyingParty
-  /** Null: none is configured. */
+  /** Null if none is configured. */
   provider: IdentityProvider | null
   /**
-   * Throws unless the person signed in a moment ago or knows the password. An open browser that somebody else finds
-   * is not enough to change how the person signs in.
+   * Throws unless the person signed in a moment ago or knows the password. Somebody who finds an open browser must not
+   * be able to change how its owner signs in.
    */
-  prove(request: FastifyRequest, session: SessionWithUser, current: string | undefined): Promise<void>
+  requireProof(request: FastifyRequest, session: SessionWithUser, current: string | undefined): Promise<void>
 }
 
-export function createWays({ config, sharedLimits, passwordHasher }: Deps): Ways {
+export function createSignInContext({ config, sharedLimits, passwordHasher }: Deps): SignInContext {
   const hasher = passwordHasher ?? createPasswordHasher()
-  const tries = createTries(sharedLimits)
+  const attempts = createAttempts(sharedLimits)
   const party = relyingPartyOf(config.baseUrl)
   return {
     hasher,
-    tries,
-    expectGuess: async ({ ip }) => tries.expect(ip),
+    attempts,
+    checkGuessLimit: async ({ ip }) => attempts.check(ip),
     party,
     provider: config.oidc && createIdentityProvider(config.oidc, `${party.origin}/auth/oidc/callback`),
-    async prove({ ip }, { createdAt, user }, current) {
+    async requireProof({ ip }, { createdAt, user }, current) {
       const { id, passwordHash } = user
       if (current === undefined || passwordHash === null) {
         if (Date.now() - createdAt.getTime() > freshMs) throw new Fault('proof_required')
         return
       }
-      await tries.guess(ip, async (take) => {
+      await attempts.guess(ip, async (take) => {
         await take.person(`proof of ${id}`, null)
         if (!(await hasher.verify(current, passwordHash))) {
           throw invalidField('#/current', 'wrong', 'is not your current password')

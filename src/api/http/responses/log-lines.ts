@@ -1,4 +1,4 @@
-// Numbered lines of logs over HTTP: pages of them, oldest first, and where a stream goes on.
+// Numbered log lines over HTTP: pages of them, oldest first, and where a stream resumes.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { decodeCursor, pageOf } from '../../../platform/database/page.ts'
 import { Fault } from '../../../platform/errors.ts'
@@ -6,13 +6,13 @@ import { sendPage } from './page.ts'
 
 type Line = { seq: number }
 
-/** How many lines a stream reads at once. */
+/** Lines that a stream reads per query. */
 export const streamBatch = 500
 
-/** The number of the line after which a stream goes on; 0 for all lines. */
+/** The line number after which a stream resumes; 0 for all lines. */
 export const resumeAfter = ({ headers }: FastifyRequest) => sequence(headers['last-event-id'] ?? '0')
 
-/** Sends a page of what `read` finds after a line. */
+/** Sends the page of lines that `read` finds after a line. */
 export async function sendLines<T extends Line>(
   request: FastifyRequest,
   reply: FastifyReply,

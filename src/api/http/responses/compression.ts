@@ -1,4 +1,4 @@
-// Compressed answers: large ones under /api as they are sent, and those for everybody once.
+// Compression: large responses under /api as they are sent, and public documents once.
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -9,7 +9,7 @@ export type Encoding = 'br' | 'gzip'
 const brotli = promisify(brotliCompress)
 const gzipped = promisify(gzip)
 
-/** The encoding that the client likes best, brotli among equals; null: none of ours. */
+/** The client's preferred encoding, brotli among equals; null if it accepts none of ours. */
 export function encodingFor(accepted: string | undefined): Encoding | null {
   if (!accepted) return null
   const weights = new Map<string, number>()
@@ -24,7 +24,7 @@ export function encodingFor(accepted: string | undefined): Encoding | null {
   return weight > 0 && weight >= (weights.get('identity') ?? 0) ? best : null
 }
 
-/** `once`: the result is kept, so that it may take longer. */
+/** `once`: the result is cached, so it may take longer. */
 export function compress(octets: Uint8Array | string, encoding: Encoding, once: boolean): Promise<Buffer> {
   if (encoding === 'gzip') return gzipped(octets, { level: once ? 9 : 6 })
   return brotli(octets, {
@@ -40,19 +40,21 @@ export function addVary(reply: FastifyReply, name: string): void {
   reply.header('vary', given ? `${given}, ${name}` : name)
 }
 
-// What fits into one packet is not worth the work.
+// A response that fits into one packet isn't worth compressing.
 const minOctets = 1_400
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The answer may hold a secret. Its length would tell about it, if others had a say in what is beside it. */
+    /**
+     * The response may hold a secret. Compression would leak it through the length if others control text next to it.
+     */
     secretAnswer?: boolean
   }
 }
 
 /**
- * Compresses what is read. What a change answers is small, and may hold a secret beside text of others; streams never
- * come here, because they are written to the connection.
+ * Compresses only what is read. Responses to changes are small, and may hold a secret next to text of others. Streams
+ * bypass this, because they write to the connection directly.
  */
 export function useCompression(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload: unknown, done) => {

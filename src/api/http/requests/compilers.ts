@@ -1,10 +1,13 @@
-// Validators and serializers of routes, made at their first use: all of them together are a third of a start.
+// Validators and serializers of routes, compiled on first use: compiling them all is a third of the startup time.
 import SerializerSelector from '@fastify/fast-json-stringify-compiler'
 
-/** A schema that cannot be compiled would fail the first request to its route: a test makes all of them at the start. */
+/**
+ * A schema that can't be compiled would fail the first request to its route, so a test compiles all of them at
+ * startup.
+ */
 export const compiling = { eagerly: false }
 
-/** The function that `make` returns, made when it is called first. */
+/** Calls `make` on first use. */
 export function lazily<In, Out>(make: () => (value: In) => Out): (value: In) => Out {
   let made = compiling.eagerly ? make() : null
   return (value) => {
@@ -18,7 +21,7 @@ type Serializer = ReturnType<ReturnType<Factory>>
 
 const factory = SerializerSelector.SerializerSelector()
 
-/** By the text of their schemas: most errors share one, and so do all apps of a process, such as those of a test run. */
+/** Cached by schema text: most errors share one schema, and so do all apps of a process, as in a test run. */
 const serializers = new Map<string, Serializer>()
 
 export const buildSerializer: Factory = (externalSchemas, options) => {
@@ -39,7 +42,7 @@ export const buildSerializer: Factory = (externalSchemas, options) => {
   }
 }
 
-/** The compiler reads every schema it is given, so it gets only those that `text` refers to. */
+/** The compiler reads every schema it gets, so it gets only those that `text` refers to. */
 function referencedBy(text: string, externalSchemas: unknown): unknown {
   const all = externalSchemas as Record<string, unknown>
   const found: Record<string, unknown> = {}

@@ -1,4 +1,4 @@
-// JSON bodies: UTF-8, no key twice, no text that PostgreSQL could not store, and none where none belongs.
+// JSON bodies: valid UTF-8, no duplicate keys, no text that PostgreSQL can't store, and no body where none is expected.
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify'
 import { Fault, type FieldError } from '../../../platform/errors.ts'
 import { invalidFields } from '../../../platform/fields.ts'
@@ -52,7 +52,7 @@ function readBody(raw: Buffer): unknown {
   const text = textOf(raw)
   const body: unknown = JSON.parse(text)
   if (typeof body !== 'object' || body === null) return body
-  // Of two equal keys JSON.parse keeps the last one in silence. Counting finds that without looking at any key.
+  // JSON.parse silently keeps the last of two equal keys. Comparing counts detects that without storing any key.
   if (countKeys(raw) !== countFields(body)) throw repeated(repeatedKey(raw))
   // NUL and lone surrogates can only be written as escapes, so most bodies need no further check.
   if (text.includes('\\u')) {
@@ -62,7 +62,7 @@ function readBody(raw: Buffer): unknown {
   return body
 }
 
-/** The same as `readBody`, while others get on. */
+/** The same as `readBody`, with pauses for other requests. */
 async function readLarge(raw: Buffer): Promise<unknown> {
   const errors: FieldError[] = []
   const body = await parseInPieces(withoutBom(raw), (piece, { pointer, from }) => {
@@ -87,7 +87,7 @@ const quote = 0x22
 const backslash = 0x5c
 const colon = 0x3a
 
-/** Calls `each` with the bounds of every key of a text that is valid JSON; octet by octet, which is fastest. */
+/** Calls `each` with the bounds of every key in valid JSON; reading bytes is fastest. */
 function eachKey(raw: Buffer, each: (start: number, end: number) => void): void {
   for (let at = 0; at < raw.length; at++) {
     if (raw[at] !== quote) continue
@@ -117,9 +117,9 @@ function countFields(body: object): number {
   return fields
 }
 
-/** The first key that an object has twice, as it is written. */
+/** The first duplicate key, as written. */
 function repeatedKey(raw: Buffer): string {
-  // What is between two keys opens and closes objects; inside of text nothing does.
+  // Between two keys, braces open and close objects; inside strings nothing does.
   const open: Set<string>[] = []
   let read = 0
   let found = 'a key'
@@ -142,12 +142,12 @@ function repeatedKey(raw: Buffer): string {
 const unstorable = new WeakMap<object, FieldError[]>()
 const maxUnstorable = 20
 
-/** What is wrong with the text of a body that was parsed here. */
+/** The errors found in the text of a body while it was parsed. */
 export function unstorableIn(body: unknown): FieldError[] {
   return (typeof body === 'object' && body !== null && unstorable.get(body)) || []
 }
 
-/** NUL and lone surrogates, in the order in which they are written. */
+/** Finds NUL and lone surrogates, in the order in which they are written. */
 function findUnstorable(value: unknown, part: FieldError['in'], at = '#'): FieldError[] {
   const errors: FieldError[] = []
   const stack: [unknown, string][] = [[value, at]]
@@ -182,7 +182,7 @@ export function refuseUnexpectedBody(schema: FastifySchema | undefined, body: un
   ])
 }
 
-/** Only an escape can bring NUL into an address, and PostgreSQL cannot store it. */
+/** NUL reaches a URL only as an escape, and PostgreSQL can't store it. */
 export function refuseUnstorableAddress(request: FastifyRequest): void {
   if (request.is404 || !request.url.includes('%00')) return
   if (JSON.stringify(request.params).includes('\\u0000')) throw new Fault('not_found')

@@ -22,7 +22,7 @@ export function readPage(query: Query, list: string, keyCount = 1, fallback: Ord
 const lastMs = Date.UTC(9999, 11, 31)
 const bounds = ['since', 'until'] as const
 
-/** A pattern lets hour 25 pass. Before 1970 and after 9999 there is nothing to be told apart. */
+/** The pattern allows hour 25. Before 1970 and after 9999 there is nothing to distinguish. */
 function timesIn(query: Query): { [Bound in (typeof bounds)[number]]?: Date } {
   const given = bounds.flatMap((name) => (query[name] === undefined ? [] : { name, ms: Date.parse(query[name]) }))
   refuseFields(
@@ -35,7 +35,7 @@ function timesIn(query: Query): { [Bound in (typeof bounds)[number]]?: Date } {
   return Object.fromEntries(given.map(({ name, ms }) => [name, new Date(Math.min(Math.max(ms, 0), lastMs))]))
 }
 
-/** `found` has one key, the name of the list in the response and in cursors. */
+/** `found` has one key: the list's name in the response and in cursors. */
 export function sendPage<K extends string, T>(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -46,15 +46,15 @@ export function sendPage<K extends string, T>(
   const reached = last && encodeCursor(list, page.order, last)
   const nextCursor = hasMore ? reached : null
   if (nextCursor) reply.header('link', `<${withCursor(request.url, nextCursor)}>; rel="next"`)
-  // Behind the oldest item nothing is ever added.
+  // Nothing is ever added after the oldest item.
   const latestCursor = page.order === 'asc' ? reached : null
   return { [list]: items, hasMore, nextCursor, latestCursor } as Record<K, T[]> & PageEnd
 }
 
-/** The end of a list that always comes whole. */
+/** The end of a list that is always sent whole. */
 export const wholeEnd: PageEnd = { hasMore: false, nextCursor: null, latestCursor: null }
 
-/** The address of the next page: this one's, with another cursor. */
+/** The URL of the next page: this one with another cursor. */
 function withCursor(url: string, cursor: string): string {
   const [path, query = ''] = url.split('?', 2) as [string, string?]
   const kept = query.split('&').filter((part) => part !== '' && !part.startsWith('cursor='))

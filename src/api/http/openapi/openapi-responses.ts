@@ -1,11 +1,11 @@
-// What operations answer, for openapi.yaml: problems with their codes, headers, 304 and streams.
+// The responses of operations for openapi.yaml: problems with their codes, headers, 304 and streams.
 import { STATUS_CODES } from 'node:http'
 import type { RouteOptions } from 'fastify'
 import { Fault, type FaultCode, faults } from '../../../platform/errors.ts'
-import { problemOf, statuses } from '../answers/problem.ts'
-import { apiVersion } from '../answers/versions.ts'
+import { problemOf, statuses } from '../responses/problem.ts'
+import { apiVersion } from '../responses/versions.ts'
 
-/** The part of a route that its answers follow from. */
+/** The part of a route that determines its responses. */
 export type Described = Pick<RouteOptions, 'method' | 'config' | 'schema'>
 
 type Reference = { $ref: string }
@@ -23,7 +23,7 @@ const header = (description: string, example: string, more: object = {}) => ({
   example,
 })
 
-/** The components by which answers name their headers. */
+/** The header components that responses refer to. */
 export const headers = {
   'X-Request-Id': header('Names the request, in problems and in the log of the server', 'req_7m2k9xq4tb', {
     required: true,
@@ -77,7 +77,7 @@ const headersOfCodes: Partial<Record<FaultCode, HeaderName>> = {
   idempotency_in_progress: 'Retry-After',
   discovery_in_progress: 'Retry-After',
   import_in_progress: 'Retry-After',
-  // Of waits and streams, which end.
+  // For waits and streams, which end.
   quota_exceeded: 'Retry-After',
   precondition_required: 'ETag',
   rate_limited: 'Retry-After',
@@ -102,7 +102,7 @@ const commonFaults: FaultCode[] = [
   'database_unavailable',
 ]
 
-/** Whether the change supports If-Match; a resource that cannot be read by itself has no ETag. */
+/** Whether the change supports If-Match; a resource that can't be read alone has no ETag. */
 export function isConditional({ method, config }: Described): boolean {
   return ['PUT', 'PATCH', 'DELETE'].includes(String(method)) && !config?.withoutEtag
 }
@@ -111,21 +111,21 @@ function queryOf({ schema }: Described): object {
   return (schema?.querystring as { properties?: object } | undefined)?.properties ?? {}
 }
 
-/** Whether the operation answers one resource with its ETag, and 304 to who has it. */
+/** Whether the operation returns one resource with its ETag, and 304 to clients that have it. */
 export function isSingle(route: Described): boolean {
   const body = (route.schema?.response as Record<string, { $ref?: string }> | undefined)?.[200]
   return route.method === 'GET' && !route.config?.withoutEtag && !body?.$ref?.endsWith('List')
 }
 
-/** Whether the answer is a resource that has an ETag, read or just written. */
+/** Whether the response is a resource with an ETag, read or just written. */
 function showsVersion(route: Described, status: string): boolean {
   if (route.config?.withoutEtag) return false
-  // After a PUT there is none: what is stored is not what was sent, letter by letter (RFC 9110, 9.3.4). Where the answer
-  // shows what is stored, the ETag is of that.
+  // A PUT sends no ETag if it stores something other than the bytes sent (RFC 9110, 9.3.4), unless the response shows
+  // what is stored.
   return isSingle(route) || !!route.config?.showsVersion || route.method === 'PATCH' || status === '201'
 }
 
-/** Every code that an operation can answer with, from its own list and from its shape, in the order of the catalogue. */
+/** Every code that an operation can respond with, from its own list and its shape, in catalogue order. */
 function faultsOf(route: Described): FaultCode[] {
   const { method, config, schema = {} } = route
   const codes = new Set<FaultCode>([...commonFaults, ...(config?.faults ?? [])])
@@ -138,7 +138,7 @@ function faultsOf(route: Described): FaultCode[] {
   if (method !== 'GET') add('invalid_json', 'body_too_large', 'unsupported_media_type')
   if ('cursor' in queryOf(route)) add('invalid_cursor')
   if (method === 'POST') add('invalid_idempotency_key', 'idempotency_in_progress', 'idempotency_key_reused')
-  // What makes a resource of an account may exceed one of its quotas.
+  // Creating a resource may exceed a quota.
   const makes = method === 'POST' && 201 in ((schema.response as object | undefined) ?? {})
   if (makes && config?.scope !== 'operator') add('quota_exceeded')
   if (isConditional(route)) add('precondition_failed')
@@ -150,7 +150,7 @@ function problemResponse(status: number, codes: FaultCode[], common: HeaderName[
   const example = problemOf(new Fault(codes[0]!), 'https://api.example.com', 'req_7m2k9xq4tb')
   const special = codes.flatMap((code) => headersOfCodes[code] ?? [])
   if (status === 401) special.push('WWW-Authenticate')
-  // A conflict that was found is not looked for again with the same key.
+  // A stored conflict is replayed for the same key.
   if (status === 409 && common === always) special.push('Idempotency-Replayed')
   return {
     description: lines.join('\n'),
@@ -165,7 +165,7 @@ function byStatus(codes: FaultCode[]): [status: number, codes: FaultCode[]][] {
 
 const capital = (word: string) => `${word[0]!.toUpperCase()}${word.slice(1)}`
 
-// Codes that follow from the form of an operation, and the word for that form; the empty word where the status says it.
+// Codes that follow from the shape of an operation, and the word for that shape; empty if the status says it.
 const forms: Partial<Record<FaultCode, string>> = {
   ...Object.fromEntries(commonFaults.map((code) => [code, ''])),
   ...{ not_found: '', precondition_failed: '', body_too_large: '', unsupported_media_type: '' },
@@ -175,8 +175,8 @@ const forms: Partial<Record<FaultCode, string>> = {
 }
 
 /**
- * The status, behind the form of the operations that share the response, or behind the one operation that has codes of
- * its own: `ListBadRequest`, `CreateDomainConflict`. A further code changes no name.
+ * The status, prefixed with the shape of the operations that share the response, or with the one operation that has
+ * codes of its own: `ListBadRequest`, `CreateDomainConflict`. Adding a code changes no name.
  */
 function nameOf({ schema }: Described, status: number, codes: FaultCode[]): string {
   const phrase = STATUS_CODES[status]!.replaceAll(' ', '')
@@ -192,7 +192,7 @@ const notModified: Response = {
   headers: named([...always, 'ETag']),
 }
 
-/** The answers of an operation under /api; what several operations share goes to `shared`. */
+/** The responses of an operation under /api; those that several operations share go to `shared`. */
 export function answersOf(route: Described, made: Responses, shared: Record<string, Response>): Responses {
   const answers: Responses = {}
   for (const [status, response] of Object.entries(made) as [string, Response][]) {

@@ -4,10 +4,10 @@ import { Fault } from '../../../platform/errors.ts'
 import { etagOf, etagOfLive, namesEtag, namesVersion } from '../../../platform/http/etags.ts'
 import { etagInVersion } from './versions.ts'
 
-/** Passed to a service that changes a resource, which calls it with the view of the locked row. */
+/** Services call this with the view of the locked row before they change a resource. */
 export type Precondition = (view: unknown) => void
 
-/** Sets the ETag, and tells whether the reader's copy is current. */
+/** Sets the ETag, and returns whether the client's copy is current. */
 export function isCurrent(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
   reply.header('etag', etag)
   const known = request.headers['if-none-match']
@@ -16,14 +16,14 @@ export function isCurrent(request: FastifyRequest, reply: FastifyReply, etag: st
 }
 
 /**
- * Answers one resource, or 304 when the reader's copy is current. `version` where that is more than the view, or less:
- * being used makes no new version of a token.
+ * Responds with one resource, or 304 if the client's copy is current. Pass `version` if the ETag must cover more or
+ * less than the view: using a token doesn't change its version.
  */
 export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view: T, version?: unknown): T {
   return send(request, reply, view, etagOf(version ?? view))
 }
 
-/** The same for one that also changes by itself: If-Match compares `version`, If-None-Match all of the view. */
+/** The same for a resource that also changes by itself: If-Match compares `version`, If-None-Match the whole view. */
 export function sendLive<T>(request: FastifyRequest, reply: FastifyReply, view: T, version: unknown): T {
   return send(request, reply, view, etagOfLive(version, view))
 }
@@ -31,13 +31,13 @@ export function sendLive<T>(request: FastifyRequest, reply: FastifyReply, view: 
 function send<T>(request: FastifyRequest, reply: FastifyReply, view: T, etag: string): T {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (!isRead) reply.header('etag', etag)
-  // Written by the schema of the route: a view may have more than it is to show, in a document of a row.
+  // The route's schema serializes the view, so fields that it doesn't list are never sent.
   if (!isRead || !isCurrent(request, reply, etag)) return view
-  // Fastify sends nothing more for a reply that is returned; the type is that of the resource, for the routes.
+  // Fastify sends nothing more for a returned reply. The cast keeps the resource's type for the routes.
   return reply.code(304).send() as T
 }
 
-/** The same for a resource that is ready to be sent, and whose ETag is known. */
+/** The same for encoded content whose ETag is known. */
 export function sendOctets(request: FastifyRequest, reply: FastifyReply, octets: Buffer, etag: string): FastifyReply {
   return isCurrent(request, reply, etag) ? reply.code(304).send() : reply.send(octets)
 }
@@ -46,7 +46,7 @@ export function precondition(request: FastifyRequest): Precondition {
   const wanted = request.headers['if-match']
   return (view) => {
     if (wanted === undefined) return
-    // What is not there has no version, and `*` does not stand for it.
+    // A missing resource has no version, and `*` doesn't match it.
     if (view === null || !namesVersion(wanted, etagOf(view))) throw new Fault('precondition_failed')
   }
 }

@@ -1,17 +1,18 @@
-// Bodies as they arrive: nobody asks for one that will be refused, reads one in absurdly small pieces, or drains one.
+// Request bodies: never invited if they will be refused, never read in absurdly small pieces, never drained at any
+// cost.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault } from '../../../platform/errors.ts'
 import { CountedRequest, limitRequestCosts } from '../../../platform/http/request-intake.ts'
 
-/** A request that gives its body up when that comes in too many tiny pieces. */
+/** A request that abandons its body if that arrives in too many tiny chunks. */
 export class BoundedMessage extends CountedRequest {
-  /** The response of a client that sends its body only when told to. */
+  /** The response of a client that waits for 100 Continue before it sends the body. */
   invitation: ServerResponse | null = null
   #isOver = false
 
   override push(chunk: Buffer | null): boolean {
-    // What is left of the slice that the parser is at.
+    // The parser may still deliver the rest of its slice.
     return !this.#isOver && super.push(chunk)
   }
 
@@ -21,7 +22,7 @@ export class BoundedMessage extends CountedRequest {
     return true
   }
 
-  /** Reached when a handler begins to read, and after the response if none has. */
+  /** Called when a handler starts to read, and after the response if none did. */
   override _read(size: number): void {
     const { invitation } = this
     this.invitation = null
@@ -31,15 +32,15 @@ export class BoundedMessage extends CountedRequest {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     if (!this.#isOver) return void super._destroy(error, done)
-    // The connection stays for the response. Without a listener, the error waits for the one who reads.
+    // The connection stays open for the response. Without a listener, the error waits for the reader.
     done(this.listenerCount('error') > 0 ? error : null)
   }
 }
 
-// So little is read to its end, because the connection is worth more.
+// Smaller bodies are read to the end, because that keeps the connection alive.
 const maxUnreadBytes = 16 << 10
 
-// A client that still sends reads the response only afterwards, and loses it if the connection is reset before.
+// A client reads the response only after it has sent its body, and loses it if the connection is reset before.
 const lingerMs = 2_000
 const maxLingerBytes = 1 << 20
 
@@ -47,9 +48,9 @@ function isLarge({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxUnreadBytes
 }
 
-/** Closes the connection in place of Node, which would reset it; what still comes no longer reaches the parser. */
+/** Closes the connection gently, where Node would reset it. Data that still arrives no longer reaches the parser. */
 function linger(socket: Socket): void {
-  // Node takes its parser off a connection that gets a listener.
+  // Adding a listener makes Node detach its parser.
   socket.on('data', () => {})
   socket.removeAllListeners('data')
   let left = maxLingerBytes
@@ -63,7 +64,7 @@ function linger(socket: Socket): void {
   socket.resume()
 }
 
-/** Answers that come before a large body was read close the connection. */
+/** A response sent before a large body was read closes the connection. */
 function closeUnlessRead(request: IncomingMessage, response: ServerResponse): void {
   if (!isLarge(request)) return
   const { socket } = request

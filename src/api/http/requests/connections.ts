@@ -1,24 +1,24 @@
-// Which group a request's connections to the database count for, so that one locked table holds up its own routes only;
-// and how long the request hears nothing from the database.
+// Groups a request's database connections, so that one locked table blocks only its own routes, and limits how long a
+// request waits for a silent database.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type DatabaseWait, inGroups, newDatabaseWait } from '../../../platform/database/pool.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Default: by the noun of the route. */
+    /** Default: the noun of the route. */
     connectionGroups?: readonly string[]
   }
   interface FastifyRequest {
-    /** Null where a request is refused before all hooks. */
-    wait: DatabaseWait | null
+    /** Null if a request is refused before any hook ran. */
+    silence: Silence | null
   }
 }
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
- * A group per noun, as `/api/tickets` and all below it; in it one for its changes, so that many who wait for one row
- * leave connections to its readers; and one for all changes, which share the event log.
+ * One group per noun, such as `/api/tickets` and everything below it. Within it one for changes, so that many requests
+ * waiting for one row leave connections for readers. And one for all changes, which share the event log.
  */
 export function groupConnections(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
@@ -32,7 +32,7 @@ export function groupConnections(app: FastifyInstance): void {
     request.wait = newDatabaseWait()
     inGroups([], done, request.wait)
   })
-  // Again, because what comes after the body runs on behalf of the connection.
+  // Again, because code that runs after the body arrived belongs to the connection's async context.
   app.addHook('preValidation', (request, _reply, done) => {
     inGroups(request.routeOptions.config.connectionGroups ?? [], done, request.wait)
   })
@@ -42,7 +42,7 @@ export function groupConnections(app: FastifyInstance): void {
   })
 }
 
-/** For a response that has begun: a stream outlasts an outage, and asks again and again. */
-export function endSilence({ wait }: FastifyRequest): void {
-  if (wait) wait.isOver = true
+/** For a response that has begun: a stream outlasts an outage and keeps retrying. */
+export function endSilence({ silence }: FastifyRequest): void {
+  if (silence) silence.isOver = true
 }

@@ -1,4 +1,4 @@
-// Refused fields in the order in which the schema has them, each once, and what is left of a body without them.
+// Orders field errors as the schema does, each field once, and removes invalid fields from a body.
 import type { FieldError } from '../../../platform/errors.ts'
 
 type Schema = { properties?: Record<string, Schema>; items?: Schema; maxItems?: number }
@@ -9,8 +9,8 @@ const partsOf = (pointer: string) =>
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
 
-/** Where a field stands: its place in each object and array on the way. A field that is not known comes last. */
-function placeOf(schema: Schema, pointer: string): number[] {
+/** The position of a field in each object and array on its path. Unknown fields come last. */
+function positionOf(schema: Schema, pointer: string): number[] {
   let at: Schema | undefined = schema
   return partsOf(pointer).map((part) => {
     const names = Object.keys(at?.properties ?? {})
@@ -26,17 +26,17 @@ function compare(one: number[], other: number[]): number {
   return one[differs]! - (other[differs] ?? -1)
 }
 
-/** In the order of the schema; of several errors of one field the first stays. */
+/** In schema order; of several errors for one field, the first stays. */
 export function inOrder(schema: unknown, errors: readonly FieldError[]): FieldError[] {
   const unique = new Map<string, FieldError>()
   for (const error of errors) if (!unique.has(error.pointer)) unique.set(error.pointer, error)
   return [...unique.values()]
-    .map((error) => ({ error, place: placeOf((schema ?? {}) as Schema, error.pointer) }))
+    .map((error) => ({ error, place: positionOf((schema ?? {}) as Schema, error.pointer) }))
     .sort((a, b) => compare(a.place, b.place))
     .map(({ error }) => error)
 }
 
-/** Takes the refused fields out of a body; what is left in an array keeps its index. */
+/** Removes invalid fields from a body. Remaining array items keep their index. */
 export function soundPart(body: unknown, errors: readonly FieldError[]): unknown {
   for (const { pointer } of errors) {
     const parts = partsOf(pointer)
@@ -50,7 +50,7 @@ export function soundPart(body: unknown, errors: readonly FieldError[]): unknown
   return typeof body === 'object' && body !== null && !Array.isArray(body) ? body : {}
 }
 
-/** Cuts arrays that are too long, and names them: one error for each, instead of one for every item. */
+/** Truncates arrays that are too long and reports them: one error each instead of one per item. */
 export function cutLong(schema: unknown, body: unknown, pointer = '#'): FieldError[] {
   const { properties = {}, items, maxItems = Number.POSITIVE_INFINITY } = schema as Schema
   if (Array.isArray(body)) {

@@ -1,4 +1,4 @@
-// Errors as RFC 9457 problems: the one place that knows which HTTP status a code has.
+// Errors as RFC 9457 problems; the only file that maps codes to HTTP statuses.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import {
   isDatabaseLost,
@@ -110,8 +110,8 @@ function wrongType(request: FastifyRequest): Fault {
   return new Fault('unsupported_media_type', detail)
 }
 
-/** Nobody who reads needs to hear what may have become of a change. */
-function unread(fault: Fault): Fault {
+/** A reader doesn't need to know what may have become of a change. */
+function forReader(fault: Fault): Fault {
   return new Fault(fault.code, 'The server lost its connection to the database. Nothing was changed.', {
     ...fault.members,
     cause: fault.cause,
@@ -119,10 +119,10 @@ function unread(fault: Fault): Fault {
 }
 
 /** The fault in words that fit the request. */
-function saidOf(fault: Fault, request: FastifyRequest): Fault {
+function phraseFor(fault: Fault, request: FastifyRequest): Fault {
   if (fault.code === 'unsupported_media_type') return wrongType(request)
   const isReading = request.method === 'GET' || request.method === 'HEAD'
-  return fault.code === 'database_unavailable' && isReading ? unread(fault) : fault
+  return fault.code === 'database_unavailable' && isReading ? forReader(fault) : fault
 }
 
 /** Any error as a Fault; an unexpected error becomes an internal error that keeps its cause. */
@@ -169,12 +169,12 @@ export function problemOf(fault: Fault, baseUrl: string, requestId: string) {
 }
 
 export function sendFault(found: Fault, baseUrl: string, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const fault = saidOf(found, request)
+  const fault = phraseFor(found, request)
   const status = statuses[fault.code]
   const { allow, etag, retryAfterSeconds, requiredScope } = fault.members
-  // A session is a cookie, for which HTTP has no scheme to name.
+  // A session is a cookie, for which HTTP has no authentication scheme.
   if (status === 401 && fault.code !== 'not_signed_in' && fault.code !== 'sign_in_failed') {
-    // A client that sent no token is only told the scheme (RFC 6750, 3.1); repository hosts do not come with a token.
+    // A client that sent no token learns only the scheme (RFC 6750, 3.1). Repository hosts never send tokens.
     const sent = fault.code !== 'missing_token'
     const bearer = `Bearer realm="berth"${sent ? ', error="invalid_token"' : ''}`
     reply.header('www-authenticate', fault.code === 'invalid_signature' ? 'HMAC-SHA256 realm="berth"' : bearer)

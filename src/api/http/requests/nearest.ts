@@ -1,6 +1,6 @@
-// The known name that a misspelt one was probably meant to be.
+// Suggests the known name that a misspelled one probably means.
 
-/** How many letters have to be added, left out, replaced, or swapped with the next one. */
+/** The edit distance, counting a swap of neighbors as one edit. */
 function distance(one: string, other: string): number {
   const rows = [Array.from({ length: other.length + 1 }, (_, index) => index)]
   for (let i = 1; i <= one.length; i++) {
@@ -16,11 +16,11 @@ function distance(one: string, other: string): number {
   return rows[one.length]![other.length]!
 }
 
-/** Null if none is near: at most every third letter differs. */
+/** Null if none is close: at most every third letter differs. */
 export function nearest(name: string, known: readonly string[]): string | null {
   const allowed = (candidate: string) => Math.max(1, Math.floor(candidate.length / 3))
   const [best] = known
-    // What differs in length alone is not compared: callers may send thousands of long names.
+    // Names that differ in length alone are skipped: callers may send thousands of long names.
     .filter((candidate) => Math.abs(name.length - candidate.length) <= allowed(candidate))
     .map((candidate) => ({ candidate, away: distance(name.toLowerCase(), candidate.toLowerCase()) }))
     .filter(({ candidate, away }) => away <= allowed(candidate))

@@ -1,4 +1,4 @@
-// Answers that are the same for everybody: made once, compressed once, and kept by browsers until they change.
+// Responses that are the same for everybody: built once, compressed once, and cached by browsers until they change.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { etagIn, etagOfText } from '../../../platform/http/etags.ts'
 import { addVary, compress, type Encoding, encodingFor } from './compression.ts'
@@ -8,7 +8,7 @@ export type PublicAnswer = {
   type: string
   octets: Buffer
   etag: string
-  /** A year for what has its hash in its address; everything else is asked for again, and usually answered by 304. */
+  /** A year if the URL contains a hash of the content. Otherwise clients revalidate and usually get 304. */
   caching: 'for ever' | 'ask again'
   encoded: Map<Encoding, Promise<Buffer>>
 }
@@ -38,7 +38,7 @@ export async function sendPublic(
   const encoding = encodingFor(request.headers['accept-encoding'])
   addVary(reply, 'Accept-Encoding')
   reply.header('cache-control', cacheControl[answer.caching])
-  // Nothing of it belongs to anybody.
+  // Nothing in it is private.
   reply.header('access-control-allow-origin', '*')
   if (isCurrent(request, reply, encoding ? etagIn(answer.etag, encoding) : answer.etag)) return reply.code(304).send()
   reply.type(answer.type)

@@ -1,17 +1,17 @@
-// Requests that Node's parser gives up, which no hook or handler sees: answered as every other refusal is.
+// Errors of Node's HTTP parser, which no hook or handler sees, as regular problem responses.
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault, type FaultCode } from '../../../platform/errors.ts'
 import { randomLabel } from '../../../platform/ids.ts'
-import { problemOf, statuses } from '../answers/problem.ts'
-import { apiVersion } from '../answers/versions.ts'
+import { problemOf, statuses } from '../responses/problem.ts'
+import { apiVersion } from '../responses/versions.ts'
 
 const codes: Record<string, FaultCode> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 }
 
-// Node's own mark on a socket: the response that is being written to it.
+// Node's internal field: the response being written to the socket.
 type Answering = Socket & { _httpMessage?: { headersSent: boolean } | null }
 
 export function createParserErrors(

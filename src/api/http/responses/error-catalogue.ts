@@ -1,12 +1,12 @@
-// Every error code with its fix as tables of Markdown, for the guide on errors. A code's title and cause are on its own page.
+// Every error code with its cause and fix, as Markdown tables for the guide on errors.
 import { STATUS_CODES } from 'node:http'
 import { type FaultCode, faults } from '../../../platform/errors.ts'
 import { statuses } from './problem.ts'
 
-/** The line of the guide below which everything is written from the catalogue. */
+/** Everything below this line of the guide is generated. */
 const mark = /^<!-- Below this line: .* -->$/m
 
-/** The guide with the catalogue as it is now. */
+/** The guide with the current catalogue. */
 export function withCatalogue(guide: string): string {
   const found = mark.exec(guide)
   if (!found) throw new Error('The guide on errors has no line below which the catalogue goes.')

@@ -1,4 +1,4 @@
-// Dated versions: which there are, which one a request asks for, and its answer in the form of an older one.
+// Dated API versions: which exist, which one a request uses, and responses in the form of an older one.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../../../platform/errors.ts'
@@ -7,14 +7,14 @@ import { addVary } from './compression.ts'
 
 type Change = { schema: string; before(answer: unknown): unknown }
 
-/** How an answer that is wholly this resource was written before. Lists that hold it need a change of their own. */
+/** How a response that is exactly this resource looked before. Lists of it need a change of their own. */
 function change<T extends TSchema>(schema: T, before: (answer: Static<T>) => object): Change {
   return { schema: schema.$id!, before: (answer) => before(answer as Static<T>) }
 }
 
 const withLowerState = <T extends { state: string }>(item: T) => ({ ...item, state: item.state.toLowerCase() })
 
-/** Newest first. A change is undone for every older version, so each one knows only the version before its own. */
+/** Newest first. Changes are undone one version at a time, so each one knows only the version before its own. */
 const versions: { date: string; changes: Change[] }[] = [
   {
     date: '2026-11-19',
@@ -26,7 +26,7 @@ const versions: { date: string; changes: Change[] }[] = [
 export const knownVersions = versions.map(({ date }) => date)
 export const apiVersion = knownVersions[0]!
 
-/** The version that a request is answered by. A refusal of an unknown one is of the current version. */
+/** The version that a request is answered in. Errors about an unknown version use the current one. */
 export function versionOf({ headers }: Pick<FastifyRequest, 'headers'>): string {
   return knownVersions.find((date) => date === headers['api-version']) ?? apiVersion
 }
@@ -40,7 +40,7 @@ export function refuseUnknownVersion({ headers }: FastifyRequest): void {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the versions have changed of the answers of the operation, newest first. */
+    /** Changes that versions made to the operation's responses, newest first. */
     changes?: { date: string; before: Change['before'] }[]
   }
 }
@@ -52,12 +52,15 @@ function undoneFor(request: FastifyRequest) {
   return changesOf(request).filter(({ date }) => date > version)
 }
 
-/** Each form is a representation of its own. Behind `+`, because If-Match names the resource whatever its form. */
+/**
+ * Each form is a representation with its own ETag. The version comes after `+`, because If-Match names the resource in
+ * any form.
+ */
 export function etagInVersion(request: FastifyRequest, etag: string): string {
   return undoneFor(request).length > 0 ? etag.replace(/"$/, `+${versionOf(request)}"`) : etag
 }
 
-/** Must come before the answers are compressed. */
+/** Must be registered before compression. */
 export function useVersions(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     const answers = Object.values((route.schema?.response ?? {}) as Record<string, { $ref?: string }>)
@@ -75,7 +78,8 @@ export function useVersions(app: FastifyInstance): void {
     if (etag) reply.header('etag', etagInVersion(request, String(etag)))
     const undone = undoneFor(request)
     if (undone.length === 0 || reply.statusCode >= 300 || typeof payload !== 'string') return done(null, payload)
-    // Of the text, so that what is kept for an Idempotency-Key is answered in the version of whoever repeats it.
+    // Applied to the text, so that a replayed Idempotency-Key response comes in the version of whoever repeats the
+    // request.
     const answer = undone.reduce((answer, { before }) => before(answer), JSON.parse(payload) as unknown)
     done(null, JSON.stringify(answer))
   })

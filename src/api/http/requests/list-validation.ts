@@ -1,4 +1,4 @@
-// Validation of a body that has one long list: some items at a time, and other requests are answered in between.
+// Validates a body with one long list in batches, and lets other requests run in between.
 import type { FieldError } from '../../../platform/errors.ts'
 import { maxFieldErrors } from '../../../platform/fields.ts'
 import { createPauses } from '../../../platform/pauses.ts'
@@ -7,7 +7,7 @@ import { bodyFaults, ShapeFault } from './validation.ts'
 
 const itemsAtOnce = 250
 
-/** `holder` finds the object that has the list, in a body of any form; `pointer` is that of the list. */
+/** `holder` returns the object with the list, whatever the body looks like; `pointer` points to the list. */
 export type LongList = {
   name: string
   pointer: string
@@ -15,13 +15,13 @@ export type LongList = {
   holder(body: unknown): unknown
 }
 
-/** Whether the list is long; others are validated at once. */
+/** The list if it is long; short ones are validated at once. */
 export function longListIn(body: unknown, { name, holder }: LongList): unknown[] | null {
   const list = (holder(body) as Record<string, unknown> | undefined)?.[name]
   return Array.isArray(list) && list.length > itemsAtOnce ? list : null
 }
 
-/** Throws the same refusal as a validator returns for the whole body. */
+/** Throws the same errors as a validator of the whole body. */
 export function listValidator(schema: object, list: LongList): (body: unknown, items: unknown[]) => Promise<void> {
   let faultsOf: ReturnType<typeof bodyFaults> | null = null
 
@@ -41,7 +41,7 @@ export function listValidator(schema: object, list: LongList): (body: unknown, i
         const pause = pauses()
         if (pause) await pause
         holder[list.name] = items.slice(at, at + itemsAtOnce)
-        // What is wrong with the rest of the body was found with the first items.
+        // Errors in the rest of the body were found with the first batch.
         const isNew = ({ pointer }: FieldError) => at === 0 || pointer.startsWith(`${list.pointer}/`)
         errors.push(
           ...faultsOf(body)

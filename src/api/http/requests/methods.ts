@@ -1,4 +1,4 @@
-// The methods that a path has, and what the others are told.
+// 405 with Allow for methods that an existing path doesn't support.
 import type { FastifyInstance } from 'fastify'
 import { Fault } from '../../../platform/errors.ts'
 
@@ -10,7 +10,7 @@ declare module 'fastify' {
 
 const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
-/** A path that exists answers 405 with Allow to the methods it does not have, instead of 404. */
+/** Call the result once all routes are registered. */
 export function collectMethods(api: FastifyInstance): () => void {
   const methods = new Map<string, Set<string>>()
   api.addHook('onRoute', (route) => {
@@ -27,7 +27,7 @@ export function collectMethods(api: FastifyInstance): () => void {
         url: url.replace(/^\/api/, ''),
         config: { anyMethod: true },
         schema: { hide: true },
-        // Refused before the body is looked at, but after the guard.
+        // Refused before the body is read, but after the guard.
         preParsing: async (request) => {
           throw new Fault('method_not_allowed', `${request.method} is not supported here. Use ${allow.join(', ')}.`, {
             allow,

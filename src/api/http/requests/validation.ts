@@ -1,4 +1,4 @@
-// Validation by the routes' TypeBox schemas: strict bodies, converted queries, every bad field named at once.
+// Validation with the routes' TypeBox schemas: strict bodies, converted queries, every invalid field named at once.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { FastifyInstance, FastifyRequest, FastifySchema, FastifySchemaCompiler } from 'fastify'
@@ -10,22 +10,22 @@ import { cutLong, inOrder, soundPart } from './field-order.ts'
 import { unstorableIn } from './json-bodies.ts'
 import { nearest } from './nearest.ts'
 
-/** The largest body of a request; larger ones are refused before they are read. */
+/** Larger bodies are refused before they are read. */
 export const bodyLimitBytes = 64 * 1024
 
 type Part = FieldError['in']
 
-/** The checks of a service for a body that has only the fields whose form is right; throws what they refuse. */
+/** A service's checks, run on a body without its malformed fields; throws what they refuse. */
 export type Meaning = (request: FastifyRequest, body: never) => unknown
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Asked only for a body whose form is wrong, so that its other faults are named too. */
+    /** Called only for a malformed body, so that its other errors are reported too. */
     meaning?: Meaning
   }
 }
 
-// Names of schemas are for the document: here one may be part of another that was compiled before.
+// Schema names are for the document. Here one may be part of another that was compiled before.
 const common = {
   useDefaults: true,
   removeAdditional: false,
@@ -33,10 +33,10 @@ const common = {
   verbose: true,
   addUsedSchema: false,
 } as const
-// Nearly every body is right, and finding that out takes no list of errors.
+// Nearly every body is valid, and finding that out needs no list of errors.
 const firstFault = new Ajv({ ...common, coerceTypes: false })
 const bodies = new Ajv({ ...common, coerceTypes: false, allErrors: true })
-// A query has only text, so numbers and booleans are converted from it; a body must have the right types.
+// Queries contain only text, so numbers and booleans are converted. Bodies must have the right types.
 const queries = new Ajv({ ...common, coerceTypes: true, allErrors: true })
 for (const ajv of [firstFault, bodies, queries]) (addFormats as unknown as (ajv: Ajv) => void)(ajv)
 
@@ -61,7 +61,7 @@ function validatorOf(schema: FastifySchema, part: Part): (data: unknown) => true
   }
 }
 
-/** Finds what is wrong with the form of a body. */
+/** Finds the malformed fields of a body. */
 export function bodyFaults(schema: object): (body: unknown) => FieldError[] {
   const isRight = firstFault.compile(schema)
   const findAll = bodies.compile(schema)
@@ -73,13 +73,13 @@ export function bodyFaults(schema: object): (body: unknown) => FieldError[] {
   }
 }
 
-/** The parameters of a query that take several values. */
+/** Query parameters that take several values. */
 function listsIn(schema: FastifySchema): string[] {
   const { properties = {} } = schema as { properties?: Record<string, { type?: unknown }> }
   return Object.keys(properties).filter((name) => properties[name]!.type === 'array')
 }
 
-/** Values that are repeated, or have commas between, as one list without doubles. */
+/** Repeated or comma-separated values as one list without duplicates. */
 function splitList(query: Record<string, unknown>, name: string): void {
   const given = query[name]
   if (given === undefined) return
@@ -90,14 +90,14 @@ export function useValidation(app: FastifyInstance): void {
   app.setValidatorCompiler(compileValidator)
 }
 
-/** A refusal for the form of a request, before its meaning was looked at. */
+/** Errors about the shape of a request, thrown before its meaning was checked. */
 export class ShapeFault extends Fault {
   constructor(errors: FieldError[]) {
     super('validation_failed', undefined, { errors })
   }
 }
 
-/** A refusal as it is answered: every bad field once, in the order of the schema, whether its form or its meaning is bad. */
+/** The fault as sent: every invalid field once, in schema order, whether its shape or its meaning is wrong. */
 export async function completeFault(fault: Fault, request: FastifyRequest): Promise<Fault> {
   const { errors } = fault.members
   if (!errors?.[0]) return fault
@@ -110,7 +110,7 @@ export async function completeFault(fault: Fault, request: FastifyRequest): Prom
   return new Fault(fault.code, message, { ...members, errors: all.slice(0, maxFieldErrors), cause: fault.cause })
 }
 
-// More than are named in the end: they are put in order first.
+// More than are reported, because they are sorted first.
 const maxLookedAt = 1_000
 
 function fieldErrors(validate: ValidateFunction, part: Part): FieldError[] {
@@ -121,7 +121,7 @@ function fieldErrors(validate: ValidateFunction, part: Part): FieldError[] {
 }
 
 function fieldError(error: ErrorObject, part: Part): FieldError {
-  // A value of a list in a query is named by its parameter.
+  // An item of a query list is reported by its parameter.
   const at = `#${part === 'query' ? error.instancePath.replace(/\/\d+$/, '') : error.instancePath}`
   const expected = (error.parentSchema as { description?: string } | undefined)?.description
   const { params } = error

@@ -8,7 +8,7 @@ function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.')
 }
 
-/** A token sent over HTTP has leaked already, so the request is refused and never redirected. */
+/** A token sent over HTTP has already leaked, so the request is refused, never redirected. */
 export function requireHttps(request: FastifyRequest): void {
   if (request.protocol !== 'https' && !isLoopback(request.ip)) throw new Fault('https_required')
 }
@@ -18,18 +18,21 @@ const defaultMaxLoopDelayMs = 500
 const windowMs = 500
 const windowsInARow = 3
 
-type Places = { taken: number }
+type InFlight = { count: number }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Where the request counts as under way; null before its body has come and after its work is done. */
-    place: Places | null
+    /**
+     * The count of requests in flight that includes this one; null before its body has arrived and after its work is
+     * done.
+     */
+    inFlight: InFlight | null
   }
 }
 
 /**
- * Sheds requests while too many are under way or the event loop lags; health checks are still answered. A request is
- * under way while the server works on it. Neither a body that comes slowly nor an answer that is read slowly counts.
+ * Sheds requests while too many are in flight or the event loop lags; health checks still get a response. A request is
+ * in flight while the server works on it. Slow uploads and slow readers don't count.
  */
 export function shedLoad(app: FastifyInstance, maxInFlight: number, maxLoopDelayMs = defaultMaxLoopDelayMs): void {
   const delay = monitorEventLoopDelay({ resolution: 20 })
@@ -45,26 +48,26 @@ export function shedLoad(app: FastifyInstance, maxInFlight: number, maxLoopDelay
     delay.disable()
   })
 
-  const places: Places = { taken: 0 }
-  const isFull = () => slowWindows >= windowsInARow || places.taken >= maxInFlight
+  const inFlight: InFlight = { count: 0 }
+  const isFull = () => slowWindows >= windowsInARow || inFlight.count >= maxInFlight
   const overloaded = () => new Fault('overloaded', undefined, { retryAfterSeconds: 1 })
-  // Looked at twice, because a body that would be refused afterwards is better not read.
+  // Checked before and after the body, because a body that will be refused is better not read.
   app.addHook('onRequest', (_request, _reply, done) => (isFull() ? done(overloaded()) : done()))
   app.addHook('preValidation', (request, _reply, done) => {
     if (isFull()) return done(overloaded())
     if (isGone(request)) return done(closedByClient())
-    places.taken++
-    request.place = places
+    inFlight.count++
+    request.inFlight = inFlight
     done()
   })
-  // Also reached when the client is gone, so that work for nobody counts until it ends.
+  // Also called if the client is gone, so that abandoned work counts until it ends.
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    leavePlace(request)
+    leaveInFlight(request)
     done()
   })
 }
 
-/** Whether the connection of a request is closed, or its body was given up: then there is no connection to ask. */
+/** Whether the connection is closed or the body was abandoned, which leaves no socket to check. */
 export function isGone(request: FastifyRequest): boolean {
   const socket: Socket | null = request.raw.socket
   return socket === null || socket.destroyed
@@ -75,10 +78,10 @@ export function closedByClient(): Fault {
   return new Fault('invalid_request', 'The connection was closed before the response.')
 }
 
-/** The request no longer counts as under way, though it may stay open: a wait or a stream costs only memory. */
-export function leavePlace(request: FastifyRequest): void {
-  const { place } = request
-  if (place === null) return
-  request.place = null
-  place.taken--
+/** The request no longer counts as in flight, though it may stay open: a wait or a stream costs only memory. */
+export function leaveInFlight(request: FastifyRequest): void {
+  const { inFlight } = request
+  if (inFlight === null) return
+  request.inFlight = null
+  inFlight.count--
 }

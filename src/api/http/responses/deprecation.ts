@@ -1,21 +1,21 @@
-// What is deprecated (RFC 9745): said by the answers that hold it. Nothing goes without a Sunset long before.
+// Deprecation headers (RFC 9745). Nothing is removed without a Sunset date long before.
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 
 export type Deprecated = {
-  /** Since when, as RFC 9745 writes it. */
+  /** Since when, in the format of RFC 9745. */
   since: string
-  /** Left out: by every request. */
+  /** Default: every request uses it. */
   isUsed?(request: FastifyRequest): boolean
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What of the operation is deprecated; the answers to those who use it say so. */
+    /** What the operation deprecates; responses to those who use it say so. */
     deprecated?: Deprecated
   }
 }
 
-/** The answer holds a new secret as `token`, too, the name that the field had first. Since 2026-11-16. */
+/** The response also holds the new secret as `token`, the field's first name. Since 2026-11-16. */
 export const deprecatedToken: Deprecated = { since: '@1794787200' }
 
 async function announce(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
@@ -27,13 +27,13 @@ async function announce(request: FastifyRequest, reply: FastifyReply, payload: u
   return payload
 }
 
-/** To be called for every route. */
+/** Must be called for every route. */
 export function announceDeprecated(route: RouteOptions): void {
   if (route.config?.deprecated) route.onSend = announce
 }
 
-/** The view without its secret, under both of its names: what is read later. */
-export function withoutSecret<T extends { secret: string; token: string }>(made: T): Omit<T, 'secret' | 'token'> {
-  const { secret: _secret, token: _token, ...view } = made
+/** The token without its secret under either name, as later reads show it. */
+export function withoutSecret<T extends { secret: string; token: string }>(token: T): Omit<T, 'secret' | 'token'> {
+  const { secret: _secret, token: _token, ...view } = token
   return view
 }
