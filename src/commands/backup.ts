@@ -1,4 +1,4 @@
-// `berth backup <file>`: writes everything into one archive, also beside a running server.
+// `berth backup <file>`: writes everything into one archive, even while a server runs.
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config.ts'

@@ -1,4 +1,4 @@
-// The command line: serve, migrate, nodes, accounts, tokens, users, mail, secrets, dnssec, jobs, backup, restore, openapi.
+// The command line: parses arguments and runs a command.
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../../prisma/migrate.ts'
@@ -31,25 +31,25 @@ const usage = `Usage:
   berth serve [--roles api,worker,runner,edge,nameserver] [--workers <number>|auto]
   berth migrate                                   apply migrations to DATABASE_URL
   berth nodes [--json]                            the processes of the installation
-  berth drain|undrain <node>                      a node, by id or name, serves on but takes no new work; or again
+  berth drain|undrain <node>                      stop or resume taking new work on a node, by id or name
   berth accounts create <name>                    print the account id and its test key
   berth tokens create --account <id|name> --scopes <scope,…> --name <name>     print the secret once
   berth users link <email|id> [--account <id|name>] [--role owner|admin|developer|viewer] [--operator|--no-operator]
-                                                  print a link that signs the person in, who is made if need be
-  berth users list [--json]                       everybody who may sign in, and to which accounts
-  berth mail test <address>                       send a mail there now, and say what the mail server answers
-  berth secrets rotate                            re-seal every secret with SECRETS_KEY, beside a running platform
-  berth secrets status                            tell which keys secrets are sealed with
+                                                  print a sign-in link; creates the person if necessary
+  berth users list [--json]                       everybody who can sign in, and their accounts
+  berth mail test <address>                       send a test email now, and print the mail server's response
+  berth secrets rotate                            re-seal every secret with SECRETS_KEY, even while Berth runs
+  berth secrets status                            show which keys secrets are sealed with
   berth dnssec [on|off]                           sign DEPLOYMENT_DOMAIN, and print the DS record for its registrar
-  berth jobs list [--json]                        jobs that were given up
-  berth jobs retry|discard <id…|all>              run them again, or delete them
-  berth backup <file>                             write everything into one archive, also beside a running server
-  berth restore <file>                            into an empty DATA_DIR and an empty database
-  berth openapi [--check]                         write openapi.yaml and the catalogue of errors, or fail if one differs`
+  berth jobs list [--json]                        failed jobs
+  berth jobs retry|discard <id…|all>              run failed jobs again, or delete them
+  berth backup <file>                             write everything into one archive, even while Berth runs
+  berth restore <file>                            restore into an empty DATA_DIR and an empty database
+  berth openapi [--check]                         write openapi.yaml and the error catalogue, or fail if one differs`
 
-/** The lines of one command; all of them without one, or with one that there is not. */
+/** The usage of one command; of all without one or for an unknown one. */
 function usageOf(command: string | undefined): string {
-  // Each entry begins at the margin of the first; what is indented further belongs to the one before.
+  // Each entry starts at the indentation of the first; lines indented further belong to the entry above.
   const [title, ...entries] = usage.split(/\n(?= {2}berth )/)
   const own = entries.filter((entry) => command && entry.trim().split(/\s+/)[1]!.split('|').includes(command))
   return [title, ...(own.length > 0 ? own : entries)].join('\n')
@@ -93,7 +93,7 @@ async function main(args: string[]): Promise<void> {
   const [command, verb, name] = positionals
   if (values.help || command === undefined) return console.log(usageOf(command))
   if (command === 'openapi') return openapi(values.check ?? false)
-  // Needs no other setting, so that the step may run without the secrets of the servers.
+  // Needs no other setting, so that this step can run without the servers' secrets.
   if (command === 'migrate') return migrateDatabase(readEnvironment().DATABASE_URL)
   const config = loadConfig(readEnvironment())
   if (command === 'serve') return serve(config, values)
@@ -121,18 +121,17 @@ async function main(args: string[]): Promise<void> {
     const { account, name } = values
     const scopes = values.scopes.split(',') as Scope[]
     const unknown = scopes.find((scope) => !tokenScopes.includes(scope))
-    if (unknown !== undefined)
-      throw new UsageError(`There is no scope ${unknown}; known are ${tokenScopes.join(', ')}.`)
+    if (unknown !== undefined) throw new UsageError(`There is no scope ${unknown}. Use ${tokenScopes.join(', ')}.`)
     return withStorage(config, async ({ db }) => {
       const { id: accountId } = await accountOf(db, account)
       const { id, secret } = await insertToken(db, { accountId, name, scopes, projectIds: [], expiresAt: null })
       console.log(`Token      ${id}\nSecret     ${secret}`)
     })
   }
-  throw new UsageError(`Not understood: berth ${args.join(' ')}\n${usageOf(command)}`)
+  throw new UsageError(`Unknown command: berth ${args.join(' ')}\n${usageOf(command)}`)
 }
 
-/** By its id, or by its name, which is as unique. */
+/** By id or by name, which is also unique. */
 async function accountOf(db: Database, idOrName: string): Promise<{ id: string }> {
   const find = (where: { id: string } | { name: string }) => db.account.findUnique({ where })
   const found = (await find({ id: idOrName })) ?? (await find({ name: idOrName }))
@@ -148,11 +147,11 @@ async function migrateDatabase(url: string | undefined): Promise<void> {
 
 async function openapi(check: boolean): Promise<void> {
   const guide = 'docs/guides/errors.md'
-  const made = {
+  const generated = {
     'openapi.yaml': await renderOpenApi(),
     [guide]: withCatalogue(await readFile(guide, 'utf8')),
   }
-  for (const [file, text] of Object.entries(made)) {
+  for (const [file, text] of Object.entries(generated)) {
     if (!check) await writeFile(file, text)
     else if ((await readFile(file, 'utf8').catch(() => '')) !== text)
       throw new UsageError(`${file} differs from the program; \`npm run openapi\` writes it.`)
@@ -177,7 +176,7 @@ function explain(error: unknown): string {
   if (plain.some((kind) => error instanceof kind)) return (error as Error).message
   const { code, message, port } = error as { code?: string; message?: string; port?: number }
   if (code === 'EADDRINUSE')
-    return `Port ${port} is taken; stop what listens there, or set ${portName(port)} to another.`
+    return `Port ${port} is in use; stop the program that listens there, or change ${portName(port)}.`
   if (code === 'ECONNREFUSED') return `The database does not answer at DATABASE_URL (${message}).`
   return message?.includes('already in use') ? message : ((error as Error).stack ?? String(error))
 }

@@ -1,4 +1,4 @@
-// `berth dnssec`: signs the platform's own zone, and prints the DS record that belongs at its registrar.
+// `berth dnssec`: signs the platform's own zone, and prints the DS record for its registrar.
 import type { Config } from '../config.ts'
 import { createVault } from '../platform/secrets/secrets.ts'
 import { readSecretsKey } from '../roles/opening/first-start.ts'

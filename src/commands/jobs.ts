@@ -1,4 +1,4 @@
-// `berth jobs list|retry|discard`: jobs that were given up.
+// `berth jobs list|retry|discard`: failed jobs.
 import type { Config } from '../config.ts'
 import type { Database } from '../platform/database/database.ts'
 import { Fault } from '../platform/errors.ts'
@@ -8,7 +8,7 @@ import { discardFailedJob, type FailedJob, listFailedJobs, retryFailedJob } from
 import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `ids`: of those that `list` shows, or `all`. */
+/** `ids`: ids that `list` shows, or `all`. */
 export async function jobs(config: Config, verb: string, ids: string[], json: boolean): Promise<void> {
   const changes = {
     retry: (db: Database, id: string) => retryFailedJob(db, createUrls(config), id),
@@ -16,9 +16,9 @@ export async function jobs(config: Config, verb: string, ids: string[], json: bo
   }
   const change = changes[verb as keyof typeof changes]
   if (verb !== 'list' && (!change || ids.length === 0))
-    throw new UsageError('Say berth jobs list, retry <id…|all> or discard <id…|all>.')
-  const strange = ids.find((id) => id !== 'all' && !/^\d{1,18}$/.test(id))
-  if (strange !== undefined) throw new UsageError(`${strange} is no id of a job; \`berth jobs list\` shows them.`)
+    throw new UsageError('Use berth jobs list, retry <id…|all> or discard <id…|all>.')
+  const invalid = ids.find((id) => id !== 'all' && !/^\d{1,18}$/.test(id))
+  if (invalid !== undefined) throw new UsageError(`${invalid} is not a job id; \`berth jobs list\` shows them.`)
   const storage = await openStorage(config)
   try {
     if (!change) {
@@ -59,7 +59,7 @@ function describe(failed: FailedJob[]): string {
     key ?? '–',
     String(attempts),
     failedAt ?? '–',
-    // One line each, whatever an error consists of.
+    // One line each, whatever the error contains.
     (lastError ?? '–').replace(/\s+/g, ' ').slice(0, 200),
   ])
   return table(['ID', 'KIND', 'KEY', 'ATTEMPTS', 'FAILED', 'LAST ERROR'], rows)

@@ -1,4 +1,4 @@
-// `berth mail test <address>`: whether the mail server takes mails.
+// `berth mail test <address>`: whether the mail server accepts email.
 import { Value } from '@sinclair/typebox/value'
 import type { Config } from '../config.ts'
 import { MailFailure, sendTestMail } from '../roles/mail.ts'
@@ -6,13 +6,13 @@ import { Email } from '../schemas/people.ts'
 import { UsageError } from './usage-error.ts'
 
 export async function testMail({ mail: server, baseUrl }: Config, address: string): Promise<void> {
-  if (!Value.Check(Email, address)) throw new UsageError(`${address} is not an address such as ada@example.com.`)
-  if (!server) throw new UsageError('SMTP_URL is not set, so no mails are sent; docs/mail.md tells how.')
+  if (!Value.Check(Email, address)) throw new UsageError(`${address} is not an email address such as ada@example.com.`)
+  if (!server) throw new UsageError('SMTP_URL is not set, so no emails are sent; see docs/mail.md.')
   try {
     await sendTestMail({ server, baseUrl, address })
   } catch (error) {
     if (!(error instanceof MailFailure)) throw error
     throw new UsageError(`Not sent, ${error.message}`)
   }
-  console.log(`${server.host}:${server.port} took a mail from ${server.from.address} to ${address}.`)
+  console.log(`${server.host}:${server.port} accepted an email from ${server.from.address} to ${address}.`)
 }

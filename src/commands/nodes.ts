@@ -15,13 +15,13 @@ export async function nodes(config: Config, json: boolean): Promise<void> {
   }
 }
 
-/** `node`: an id, or the name of a machine, all of whose processes are meant. */
+/** `node`: an id, or the name of a machine, which stands for all its processes. */
 export async function drain(config: Config, node: string, draining: boolean): Promise<void> {
   const storage = await openStorage(config)
   try {
-    const asked = await drainNodes(storage.db, node, draining)
-    if (asked.length === 0) throw new UsageError(`There is no node ${node} that runs; \`berth nodes\` shows them.`)
-    for (const { id, name, roles } of asked) {
+    const nodes = await drainNodes(storage.db, node, draining)
+    if (nodes.length === 0) throw new UsageError(`There is no running node ${node}; \`berth nodes\` shows them.`)
+    for (const { id, name, roles } of nodes) {
       console.log(`${id} (${roles.join(', ')} on ${name}) ${draining ? 'drains now' : 'takes work again'}.`)
     }
   } finally {
@@ -30,7 +30,7 @@ export async function drain(config: Config, node: string, draining: boolean): Pr
 }
 
 function describe(items: NodeView[]): string {
-  if (items.length === 0) return 'No node runs.'
+  if (items.length === 0) return 'No nodes are running.'
   const rows = items.map(({ id, name, roles, version, address, state, load, heartbeatAt }) => [
     id,
     name,

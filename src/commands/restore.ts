@@ -1,4 +1,4 @@
-// `berth restore <file>`: makes an empty place what it was when the archive was written.
+// `berth restore <file>`: restores an archive into an empty data directory and database.
 import { access, constants, mkdir, readdir, rm, statfs, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import {
@@ -12,7 +12,7 @@ import type { Config } from '../config.ts'
 import { connectAlone } from '../platform/database/database.ts'
 import { syncPath } from '../platform/files/durable.ts'
 import { openArtifacts } from '../platform/storage/open-artifacts.ts'
-import { makeDataDirectory, writePrivately } from '../roles/opening/first-start.ts'
+import { createDataDirectory, writePrivately } from '../roles/opening/first-start.ts'
 import { openPostgres, restoreMark } from '../roles/opening/storage.ts'
 import { checkArchive, type Migrations, refuseFilledDatabase, restoreArchive } from '../services/backups/index.ts'
 import { megabytes } from './backup.ts'
@@ -26,17 +26,17 @@ export async function restore(config: Config, name: string): Promise<void> {
   })
   await refuseFilledDirectory(dataDir)
   const migrations = await ownMigrations()
-  // In development the key of the archive is used, unless one is set.
-  const given = config.secretsKey ? [config.secretsKey, ...config.oldSecretsKeys] : null
-  const { head, key, databaseBytes, fileBytes } = await checkArchive(file, given, migrations.all)
+  // In development, the archive's key is used unless one is set.
+  const keys = config.secretsKey ? [config.secretsKey, ...config.oldSecretsKeys] : null
+  const { head, key, databaseBytes, fileBytes } = await checkArchive(file, keys, migrations.all)
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
-  // Indexes take about as much as the rows.
+  // Indexes take about as much space as the rows.
   await refuseFullDisk(dataDir, (config.artifacts ? 0 : fileBytes) + (databaseUrl ? 0 : 2 * databaseBytes))
   if (databaseUrl) await withDatabase(databaseUrl, refuseFilledDatabase)
 
   const mark = restoreMark(dataDir)
   await writeFile(mark, `${file}\n`, { flag: 'wx' })
-  await makeDataDirectory(dataDir)
+  await createDataDirectory(dataDir)
   if (!config.secretsKey) await writePrivately(join(dataDir, 'secrets-key'), `${key.toString('base64')}\n`)
   const artifacts = openArtifacts(config)
   try {
@@ -51,10 +51,10 @@ export async function restore(config: Config, name: string): Promise<void> {
       artifacts.close()
     }
   } catch (error) {
-    console.error(`berth: The restore did not end, so ${dataDir} is not complete. Empty it and restore again.`)
+    console.error(`berth: The restore failed, so ${dataDir} is incomplete. Empty it and restore again.`)
     const { code } = error as { code?: string }
-    // The second is PostgreSQL's.
-    throw code === 'ENOSPC' || code === '53100' ? new UsageError('There is no room left on the disk.') : error
+    // The second code is PostgreSQL's.
+    throw code === 'ENOSPC' || code === '53100' ? new UsageError('The disk is full.') : error
   }
   await rm(mark)
   await syncPath(dataDir)
@@ -73,7 +73,7 @@ async function ownMigrations(): Promise<Migrations> {
 
 async function refuseFilledDirectory(path: string): Promise<void> {
   const names = await readdir(path).catch(() => [])
-  // What a file system has of itself.
+  // Created by the file system itself.
   if (names.every((name) => name === 'lost+found')) return
   throw new UsageError(`${path} is not empty; a restore needs an empty DATA_DIR.`)
 }
@@ -84,10 +84,10 @@ async function refuseFullDisk(path: string, bytes: number): Promise<void> {
   throw new UsageError(`The archive needs ${megabytes(bytes)} at ${path}, where ${megabytes(bavail * bsize)} are free.`)
 }
 
-async function withDatabase(url: string, look: typeof refuseFilledDatabase): Promise<void> {
+async function withDatabase(url: string, check: typeof refuseFilledDatabase): Promise<void> {
   const connection = await connectAlone(url)
   try {
-    await look(connection)
+    await check(connection)
   } finally {
     await connection.close()
   }

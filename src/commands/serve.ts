@@ -1,4 +1,4 @@
-// `berth serve`: runs roles until it is stopped, and prints their addresses.
+// `berth serve`: runs roles until it is stopped, and prints their URLs.
 import cluster from 'node:cluster'
 import { constants } from 'node:os'
 import { join, relative } from 'node:path'
@@ -15,13 +15,13 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
   if (cluster.isWorker) return serveWorker(config)
   const wanted = (options.roles?.split(',') ?? [...roles]) as Role[]
   const unknown = wanted.find((role) => !roles.includes(role))
-  if (unknown !== undefined) throw new UsageError(`There is no role ${unknown}; known are ${roles.join(', ')}.`)
+  if (unknown !== undefined) throw new UsageError(`There is no role ${unknown}. Use ${roles.join(', ')}.`)
   const workers = workersOf(config, options.workers, wanted)
   const stopped = Promise.withResolvers<void>()
   let running: Running | null = null
   let stopping = false
   const stop = (drain: boolean): void => {
-    // Perhaps it waits for the schema. In a container nothing else would end the first process.
+    // It may be waiting for the schema. In a container, nothing else would end process 1.
     if (!running) process.exit()
     stopping = true
     running.stop(drain).then(stopped.resolve, stopped.reject)
@@ -43,33 +43,33 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
 
 function workersOf(config: Config, text: string | undefined, wanted: readonly Role[]): number {
   if (text === undefined) return config.workers
-  if (!/^(auto|\d{1,3})$/.test(text)) throw new UsageError('--workers is a number, or auto: one for each processor.')
+  if (!/^(auto|\d{1,3})$/.test(text)) throw new UsageError('--workers must be a number, or auto for one per processor.')
   if (!wanted.some((role) => rolesOfWorkers.includes(role))) {
     throw new UsageError(`--workers is for the roles ${rolesOfWorkers.join(' and ')}.`)
   }
   return workerCount(text)
 }
 
-// npm passes on what its whole group was sent, so that one Ctrl-C arrives twice.
+// npm forwards signals that its whole process group already got, so one Ctrl-C arrives twice.
 const sameSignalMs = 500
 
-/** The first signal stops: SIGTERM with a drain, SIGINT without. The second one ends the process at once. */
+/** The first signal shuts down: SIGTERM with a drain, SIGINT without. The second one exits at once. */
 function onSignals(stop: (drain: boolean) => void): void {
   let firstMs: number | null = null
-  const heard = (_name: NodeJS.Signals, number: number) => {
+  const onSignal = (_name: NodeJS.Signals, number: number) => {
     const nowMs = performance.now()
     if (firstMs === null) {
       firstMs = nowMs
       stop(number === constants.signals.SIGTERM)
     } else if (nowMs - firstMs > sameSignalMs) process.exit(128 + number)
   }
-  process.on('SIGINT', heard)
-  process.on('SIGTERM', heard)
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
 }
 
-type Shown = Pick<Running, 'testKey' | 'setupUrl'>
+type Banner = Pick<Running, 'testKey' | 'setupUrl'>
 
-function printBanner(config: Config, wanted: readonly Role[], { testKey, setupUrl }: Shown): void {
+function printBanner(config: Config, wanted: readonly Role[], { testKey, setupUrl }: Banner): void {
   const api = `${config.baseUrl}/api`
   const path = join(config.dataDir, 'test-key')
   const keyFile = relative('.', path).startsWith('..') ? path : relative('.', path)

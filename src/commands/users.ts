@@ -1,4 +1,4 @@
-// `berth users`: a link that signs a person in, and who is there.
+// `berth users`: creates a link that signs a person in, and lists people.
 import { Value } from '@sinclair/typebox/value'
 import type { Config } from '../config.ts'
 import type { Database } from '../platform/database/database.ts'
@@ -15,7 +15,7 @@ export type UserOptions = {
   json?: boolean | undefined
 }
 
-/** `who`: an address, or the id of a person. */
+/** `who`: an email address, or a person's id. */
 export async function users(config: Config, verb: 'link' | 'list', who: string, options: UserOptions): Promise<void> {
   if (verb === 'link') checkLink(who, options)
   const { db, close } = await openStorage(config)
@@ -30,7 +30,7 @@ function checkLink(who: string, { role = 'owner' }: UserOptions): void {
   if (!who.startsWith('usr_') && !Value.Check(Email, who)) {
     throw new UsageError(`${who} is not an address such as ada@example.com.`)
   }
-  if (!(role in roles)) throw new UsageError(`There is no role ${role}; known are ${Object.keys(roles).join(', ')}.`)
+  if (!(role in roles)) throw new UsageError(`There is no role ${role}. Use ${Object.keys(roles).join(', ')}.`)
 }
 
 async function linkText(db: Database, { baseUrl }: Config, who: string, options: UserOptions): Promise<string> {
@@ -40,9 +40,9 @@ async function linkText(db: Database, { baseUrl }: Config, who: string, options:
   const { user, isNew, memberships, code } = await provideLink(db, wanted).catch((error) => {
     throw error instanceof NotProved ? new UsageError(error.message) : error
   })
-  // Whoever invites somebody may have opened the invitation in that person's name.
-  const unsure = user.emailProvedAt ? '' : ', address not proved'
-  const since = isNew ? 'new' : `known since ${user.createdAt.toISOString().slice(0, 10)}${unsure}`
+  // Whoever sent the invitation may have opened it in that person's name.
+  const unproved = user.emailProvedAt ? '' : ', email not verified'
+  const since = isNew ? 'new' : `known since ${user.createdAt.toISOString().slice(0, 10)}${unproved}`
   const accounts = memberships.map(({ account: { name }, role }) => `${name} (${role})`)
   return [
     `Person     ${user.id}  ${user.email}  (${since}${user.operator ? ', operator' : ''})`,
@@ -51,7 +51,7 @@ async function linkText(db: Database, { baseUrl }: Config, who: string, options:
   ].join('\n')
 }
 
-/** A new person needs an account; where there is one only, it is that. */
+/** A new person needs an account; if there is only one, it is that one. */
 async function accountFor(db: Database, who: string, wanted: string | undefined) {
   const known = await findPerson(db, who)
   if (!known && !who.includes('@')) throw new UsageError(`There is no person ${who}.`)
@@ -62,7 +62,7 @@ async function accountFor(db: Database, who: string, wanted: string | undefined)
   }
   if (known) return null
   const [only, second] = await db.account.findMany({ take: 2 })
-  if (!only || second) throw new UsageError(`${who} is new here: name an account by --account.`)
+  if (!only || second) throw new UsageError(`${who} is new here: choose an account with --account.`)
   return only
 }
 
@@ -72,7 +72,7 @@ async function listText(db: Database, { json = false }: UserOptions): Promise<st
     accounts: memberships.map(({ account, role }) => ({ name: account.name, role })),
   }))
   if (json) return JSON.stringify(people, null, 2)
-  if (people.length === 0) return 'There is nobody yet; `berth users link <email>` makes a link for the first one.'
+  if (people.length === 0) return 'There is nobody yet; `berth users link <email>` creates a link for the first person.'
   const rows = people.map(({ id, email, name, operator, accounts }) => {
     const text = accounts.map((one) => `${one.name} (${one.role})`).join(', ')
     return [id, email, name, operator ? 'operator' : '', text]

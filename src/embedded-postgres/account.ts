@@ -3,10 +3,10 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
-/** Passed to spawn as it is. */
+/** Passed to spawn as is. */
 export type Account = { uid: number; gid: number }
 
-// Our environment holds secrets that PostgreSQL must not get, and PG* variables would change its behaviour.
+// Our environment holds secrets that PostgreSQL must not get, and PG* variables would change its behavior.
 export const ENVIRONMENT = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' }
 
 export function isRoot(): boolean {
@@ -23,7 +23,7 @@ export async function unprivilegedAccounts(): Promise<Account[]> {
   return ['postgres', 'nobody'].flatMap((name) => users.get(name) ?? [])
 }
 
-/** Runs a short command as the account; undefined when it succeeded, otherwise what it said. */
+/** Runs a short command as the account; returns undefined if it succeeds, otherwise its output. */
 export async function tryAs(account: Account, command: string, args: string[]): Promise<string | undefined> {
   try {
     await promisify(execFile)(command, args, { ...account, cwd: '/', env: ENVIRONMENT, timeout: 10_000 })

@@ -30,12 +30,12 @@ export async function reachableBinaries(binaries: string, account: Account, home
     if (entry.startsWith('binaries-')) await rm(join(home, entry), { recursive: true, force: true })
   }
   const draft = `${copy}.draft`
-  // Not fs.cp, which takes twice as long over these 1,000 files: 1.0 s, against 0.5 s.
+  // Not fs.cp, which takes twice as long for these 1,000 files: 1.0 s instead of 0.5 s.
   await promisify(execFile)('cp', ['-pR', binaries, draft], { env: ENVIRONMENT })
-  // An installation made under umask 077 is readable by its owner alone, and so is a copy of it.
+  // An installation created under umask 077 is readable only by its owner, and so is a copy of it.
   await promisify(execFile)('chmod', ['-R', 'a+rX', draft], { env: ENVIRONMENT })
   await rename(draft, copy)
-  const complaint = await works(copy)
-  if (complaint !== undefined) throw new Error(`The embedded PostgreSQL does not run on this machine: ${complaint}`)
+  const failure = await works(copy)
+  if (failure !== undefined) throw new Error(`The embedded PostgreSQL does not run on this machine: ${failure}`)
   return copy
 }

@@ -1,4 +1,4 @@
-// Decides where the cluster is: in the data directory, or for root, where the unprivileged account can reach it.
+// Decides where the cluster is: in the data directory or, for root, where the unprivileged account can reach it.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { type Account, ENVIRONMENT, isRoot, tryAs, unprivilegedAccounts } from '
 import { reachableBinaries } from './binaries.ts'
 import { claim, endOrphan } from './processes.ts'
 
-/** `path` holds cluster/, which appears by one rename and so is always complete: data/ and its password. */
+/** `path` holds cluster/ with data/ and its password. It appears by one rename, so it is always complete. */
 export type Home = { path: string; binaries: string; account: Account | undefined }
 
 const clusterIn = (home: string) => join(home, 'cluster')
@@ -19,7 +19,7 @@ const backlinkIn = (home: string) => join(home, 'belongs-to')
 export async function findHome(directory: string, binaries: string): Promise<Home> {
   if (!isRoot()) return { path: directory, binaries, account: undefined }
   const pointed = await followPointer(directory)
-  // The owner of an existing cluster comes first: it may have been made before root ran Berth, or as `nobody`.
+  // The owner of an existing cluster comes first: it may have been created before root ran Berth, or as `nobody`.
   const owner = await stat(join(clusterIn(pointed ?? directory), 'data')).catch(() => undefined)
   const accounts = owner && owner.uid !== 0 ? [{ uid: owner.uid, gid: owner.gid }] : await unprivilegedAccounts()
   for (const account of accounts) {
@@ -37,12 +37,12 @@ async function reachableHome(
   account: Account,
 ): Promise<string | undefined> {
   if (pointed !== undefined) {
-    if (!(await canLiveIn(pointed, account))) return undefined
+    if (!(await isUsable(pointed, account))) return undefined
     await writeFile(backlinkIn(pointed), directory, { mode: 0o600 })
     await moveCluster(directory, pointed)
     return pointed
   }
-  if (await canLiveIn(directory, account)) return directory
+  if (await isUsable(directory, account)) return directory
   for (const base of ['/var/lib/berth', tmpdir()]) {
     const shelter = await openShelter(base, directory, account)
     if (shelter === undefined) continue
@@ -65,12 +65,12 @@ async function isOurs(path: string): Promise<boolean> {
   return found?.isDirectory() === true && found.uid === 0
 }
 
-/** Tries, as the account, what PostgreSQL will do: finds problems of permissions, mounts and squashed owners. */
-async function canLiveIn(home: string, account: Account): Promise<boolean> {
+/** Tries, as the account, what PostgreSQL will do. This finds problems with permissions, mounts and squashed owners. */
+async function isUsable(home: string, account: Account): Promise<boolean> {
   let attempt: string | undefined
   try {
     if ((await stat(home)).uid === 0) {
-      // The account may traverse to its cluster, but not replace what root writes beside it.
+      // The account may traverse to its cluster, but not replace what root writes next to it.
       await chown(home, 0, account.gid)
       await chmod(home, 0o710)
     }
@@ -97,7 +97,7 @@ async function openShelter(base: string, directory: string, account: Account): P
   } catch {
     return undefined
   }
-  if (!(await canLiveIn(path, account))) {
+  if (!(await isUsable(path, account))) {
     await rm(path, { recursive: true, force: true })
     return undefined
   }
@@ -106,8 +106,8 @@ async function openShelter(base: string, directory: string, account: Account): P
   return path
 }
 
-// Only clusters of this data directory: another one may be missing because its disk is not mounted. That does not
-// happen to temporary directories, of which tests leave dozens behind.
+// Only clusters of this data directory: another one may be missing because its disk isn't mounted. That doesn't happen
+// to temporary directories, of which tests leave dozens behind.
 async function wipeAbandoned(base: string, directory: string, current: string): Promise<void> {
   for (const name of await readdir(base)) {
     const path = join(base, name)
@@ -127,7 +127,7 @@ async function wipeAbandoned(base: string, directory: string, current: string): 
   }
 }
 
-// For a checkout that was moved, or whose parent was closed, after its first start.
+// For a checkout that was moved, or whose parent directory was closed, after its first start.
 async function moveCluster(directory: string, shelter: string): Promise<void> {
   const [from, to] = [clusterIn(directory), clusterIn(shelter)]
   if (!(await exists(from)) || (await exists(to))) return

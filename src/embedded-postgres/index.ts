@@ -13,9 +13,9 @@ export type EmbeddedPostgres = {
   url(database?: string): string
   /** The server's own process. */
   pid: number
-  /** One sentence, if the server ends before stop() was called; otherwise it stays pending. */
+  /** One sentence if the server exits before stop() was called; otherwise it stays pending. */
   exited: Promise<string>
-  /** Ends connections and the server; resolves when its last process is gone. */
+  /** Closes connections and shuts down; resolves when the last process is gone. */
   stop(): Promise<void>
 }
 
@@ -24,9 +24,9 @@ export type EmbeddedPostgresOptions = {
   /** False gives up crash safety for speed: for tests. */
   durable?: boolean
   maxConnections?: number
-  /** Any free one, unless others have to find the server again after a restart. */
+  /** Default: any free port. Set it if others must find the server again after a restart. */
   port?: number
-  /** The directory with bin/, lib/ and share/; the installed package unless a test says otherwise. */
+  /** The directory with bin/, lib/ and share/; default: the installed package. */
   binaries?: string
 }
 
@@ -111,7 +111,7 @@ function running({ server, port, password, log, release }: Started): EmbeddedPos
 /** Works in a draft that is renamed when complete, so an interrupted first start leaves no partial cluster. */
 async function initialise(home: Home, log: string, durable: boolean): Promise<void> {
   for (const name of await readdir(home.path)) {
-    // A killed initdb may still write into its draft; what cannot be removed now is removed at the next first start.
+    // A killed initdb may still write into its draft; what can't be removed now is removed on the next first start.
     if (name.startsWith('cluster.')) await rm(join(home.path, name), { recursive: true }).catch(() => {})
   }
   const draft = join(home.path, `cluster.${randomBytes(8).toString('hex')}`)
@@ -187,7 +187,7 @@ async function launch(home: Home, data: string, log: string, settings: object): 
   return server
 }
 
-// What pg_ctl does: the first line of the lock file is the pid, the eighth the state. It needs no connection.
+// Like pg_ctl: the first line of the lock file is the pid, the eighth the state. It needs no connection.
 async function isReady(data: string, pid: number): Promise<boolean> {
   const lines = (await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'

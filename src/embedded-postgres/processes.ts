@@ -1,4 +1,5 @@
-// Tells PostgreSQL servers and Berth processes from other processes with the same pid, and ends orphaned servers.
+// Distinguishes PostgreSQL servers and Berth processes from other processes with the same pid, and stops orphaned
+// servers.
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -10,7 +11,7 @@ import { promisify } from 'node:util'
 const FAST_SHUTDOWN_MS = 10_000
 // The postmaster itself kills its children 5 s after SIGQUIT; beyond this something is stuck in the kernel.
 const IMMEDIATE_SHUTDOWN_MS = 8_000
-// No system hands out this pid, so PostgreSQL takes a lock file that names it for stale.
+// No system assigns this pid, so PostgreSQL treats a lock file that names it as stale.
 const NO_PID = 2 ** 31 - 1
 
 type ProcessDescription = { startedAt: string; program: string; names(path: string): boolean }
@@ -41,7 +42,7 @@ export async function isServer(pid: number, data: string): Promise<boolean> {
   return found !== undefined && basename(found.program) === 'postgres' && found.names(data)
 }
 
-/** Ends a server without a supervisor: by fast shutdown, then by immediate shutdown. */
+/** Stops a server without a supervisor: by fast shutdown, then by immediate shutdown. */
 export async function endServer(pid: number, data: string): Promise<void> {
   const startedMs = Date.now()
   while (await isServer(pid, data)) {
@@ -57,7 +58,7 @@ export async function endServer(pid: number, data: string): Promise<void> {
   }
 }
 
-/** Ends an orphaned server in a data directory whose last owner is known to be dead. */
+/** Stops an orphaned server in a data directory whose last owner is known to be dead. */
 export async function endOrphan(data: string): Promise<void> {
   const file = join(data, 'postmaster.pid')
   const read = async () => {
@@ -66,7 +67,7 @@ export async function endOrphan(data: string): Promise<void> {
   }
   let lock = await read()
   if (lock.text !== undefined && !(lock.pid > 0)) {
-    // Empty after a power loss, or just being written by a server that is about to end.
+    // Empty after a power loss, or just being written by a server that is about to exit.
     await delay(200)
     lock = await read()
     if (!(lock.pid > 0)) await rm(file, { force: true })
@@ -80,7 +81,7 @@ export async function endOrphan(data: string): Promise<void> {
   await handle.close()
 }
 
-/** Another process that lives has claimed the directory. */
+/** Another live process has claimed the directory. */
 export class DirectoryInUse extends Error {}
 
 /** Marks a directory as used by this process; the claim of a dead process is taken over. */

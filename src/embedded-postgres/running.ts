@@ -1,10 +1,10 @@
-// Finds the PostgreSQL that another process of ours runs, for commands beside a running platform.
+// Finds the PostgreSQL that another Berth process runs, for commands next to a running platform.
 import { readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { followPointer } from './home.ts'
 import { isServer } from './processes.ts'
 
-/** The address of the server that runs in this directory; null if none does. */
+/** The URL of the server that runs in this directory; null if none does. */
 export async function findRunningPostgres(directory: string): Promise<string | null> {
   const own = await realpath(directory).catch(() => directory)
   const cluster = join((await followPointer(own)) ?? own, 'cluster')

@@ -6,9 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Account, ENVIRONMENT } from './account.ts'
 import { endServer } from './processes.ts'
 
-// The shell waits on a pipe that only this process holds open, so even kill -9 of this process ends the server: by fast
-// shutdown, and after 10 s by immediate shutdown. Only the server keeps descriptor 3, so its end means that the last
-// process is gone. The sleep is killed with its subshell, so that no process is left.
+// The shell waits on a pipe that only this process holds open, so even kill -9 of this process stops the server: by
+// fast shutdown, and after 10 s by immediate shutdown. Only the server keeps descriptor 3, so its end means that the
+// last process is gone. The sleep is killed with its subshell, so that no process is left.
 const SCRIPT = `
 "$@" </dev/null &
 server=$!
@@ -32,7 +32,7 @@ exit "$code"
 
 export type Supervised = {
   pid: number
-  /** The exit code once every process of the program is gone; undefined when its supervisor was killed. */
+  /** The exit code once every process of the program is gone; undefined if its supervisor was killed. */
   gone: Promise<number | undefined>
   end(): Promise<void>
 }
@@ -67,9 +67,9 @@ export async function supervise(options: {
     const lifeOver = ended.then(() => leash.destroy())
     const [code] = await exit
     leash.destroy()
-    // A killed supervisor does not end its server.
+    // A killed supervisor doesn't stop its server.
     if (pid > 0) await endServer(pid, options.data)
-    // Bounded: a busy backend does not notice that its postmaster was killed.
+    // With a timeout: a busy backend doesn't notice that its postmaster was killed.
     await Promise.race([lifeOver, delay(5_000, undefined, { ref: false })])
     life.destroy()
     return code ?? undefined

@@ -1,11 +1,11 @@
-// SQL of jobs: the part by which other statements queue jobs, and the lease of a worker on a job.
+// SQL of jobs: fragments with which other statements queue jobs, and the lease of a worker on a job.
 
 import { isFree, leaseEnd, leaseMs } from '../platform/database/lease.ts'
 import { boolean, int4, int8, jsonb, optional, statement, text, timestamptz } from '../platform/database/statement.ts'
 import { currentTrace } from '../platform/observe/tracing.ts'
 import type { JobKind, JobKinds } from './kinds.ts'
 
-/** Parameters of `insertJob`, for the statement that it is part of. */
+/** Parameters of `insertJob`, for the statement that includes it. */
 export const jobIn = {
   jobKind: text(),
   jobKey: optional(text()),
@@ -16,7 +16,7 @@ export const jobIn = {
 
 export type NewJob<K extends JobKind> = {
   kind: K
-  /** Two waiting jobs of one kind and key are one. */
+  /** Two waiting jobs of one kind and key become one. */
   key: string | null
   payload: JobKinds[K]
   /** Null: now. */
@@ -24,14 +24,13 @@ export type NewJob<K extends JobKind> = {
 }
 
 export function jobValues<K extends JobKind>({ kind, key, payload, runAt = null }: NewJob<K>) {
-  // What is planned for later begins a trace of its own: certificates are renewed for years.
+  // A job planned for later starts its own trace: certificates are renewed for years.
   return { jobKind: kind, jobKey: key, jobPayload: payload, jobRunAt: runAt, jobTrace: runAt ? null : currentTrace() }
 }
 
 /**
- * Queues the job if `source`, the part that makes the change, has a row. Two waiting jobs with the same key become one,
- * run at the earlier time. A job that is already running is run once more, at the earliest of the times requested while
- * it ran.
+ * Queues the job if `source`, the part that makes the change, returns a row. Two waiting jobs with the same key become
+ * one, run at the earlier time. A running job runs once more, at the earliest time requested while it ran.
  */
 export function insertJob(p: { [K in keyof typeof jobIn]: string }, source: string): string {
   const job = `SELECT ${p.jobKind}, ${p.jobKey}, ${p.jobPayload}, COALESCE(${p.jobRunAt}, now()) FROM ${source}`
@@ -53,7 +52,7 @@ export const queueJob = statement('jobs.queue', {
   sql: (p) => `${insertJob(p, '(SELECT 1) AS one')} RETURNING id`,
 })
 
-/** Several at once. Of those with the same kind and key, the earliest counts. */
+/** Several at once. Of those with the same kind and key, the earliest wins. */
 export const queueJobList = statement('jobs.queue-list', {
   reason: 'list as one parameter',
   in: { jobs: jsonb<readonly object[]>(), trace: optional(text()) },
@@ -67,8 +66,8 @@ export const queueJobList = statement('jobs.queue-list', {
 })
 
 /**
- * Queues the build of each row of `source`, which has the columns id, account_id and production of a deployment. Such a
- * job is taken in turn by account. `trace` is a parameter.
+ * Queues the build of each row of `source`, which has the columns id, account_id and production of a deployment.
+ * Accounts take turns at such jobs. `trace` is a parameter.
  */
 export function queueBuilds(source: string, trace: string): string {
   return `INSERT INTO job (kind, key, payload, account_id, urgent, trace)
@@ -86,7 +85,7 @@ const taken = {
 }
 const takenColumns = 'id, payload, attempts, failures, losses, run_at::text AS "runAt", trace'
 
-/** Whose event, domain, deployment or cron a job is for; null for jobs of the platform itself. */
+/** The account that a job belongs to, through its event, domain, deployment or cron; null for jobs of the platform. */
 const ownerOf = (
   job: string,
 ) => `COALESCE(NULLIF(${job}.account_id, ''), (SELECT d.account_id FROM domain d WHERE d.id = ${job}.key),
@@ -94,9 +93,9 @@ const ownerOf = (
   (SELECT p.account_id FROM cron c JOIN project p ON p.id = c.project_id WHERE c.id = ${job}.key))`
 
 /**
- * Leases the next job to the worker, the oldest first: a waiting one, or one whose worker died. Those of an account that
- * has `most` of the kind under way are passed over: jobs that wait for a server of their owner take as long as that
- * server likes, and the owner of a hundred of them would hold all others up.
+ * Leases the next job to the worker, oldest first: a waiting one, or one whose worker died. Skips accounts that
+ * already have `most` of the kind in progress: a job that waits for its owner's server takes as long as that server
+ * likes, and a hundred of them would hold up everybody else.
  */
 export const takeJob = statement('jobs.take', {
   reason: 'lease',
@@ -116,8 +115,8 @@ export const takeJob = statement('jobs.take', {
 })
 
 /**
- * The same for builds: accounts take turns. It is a function of the database, because the queue has to be
- * read after a lock was waited for. `slots`: how many builds this worker runs at once.
+ * The same for builds: accounts take turns. This is a database function, because the queue must be read after waiting
+ * for a lock. `slots`: how many builds this worker runs at once.
  */
 export const takeBuild = statement('jobs.takeBuild', {
   reason: 'lease',
@@ -128,8 +127,8 @@ export const takeBuild = statement('jobs.takeBuild', {
 })
 
 /**
- * A held build takes no slot from now on, or takes one again. An account has as many of them as builds at once: each starts
- * a server. Two that ask in the same moment may both be let.
+ * A leased build gives up its slot, or takes one again. An account may have as many such builds as concurrent builds,
+ * because each starts a server. Two concurrent requests may both succeed.
  */
 export const standAside = statement('jobs.standAside', {
   reason: 'lease',
@@ -149,7 +148,7 @@ export const renewJob = statement('jobs.renew', {
   sql: (p) => `UPDATE job SET locked_until = ${leaseEnd()} WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
 })
 
-/** Finds the job if the worker has it; nobody else takes it until the transaction ends. */
+/** Finds the job if the worker still has it, and locks it until the transaction ends. */
 export const holdJob = statement('jobs.hold', {
   reason: 'lease',
   in: { worker: text(), id: int8() },
@@ -157,7 +156,7 @@ export const holdJob = statement('jobs.hold', {
   sql: (p) => `SELECT id FROM job WHERE id = ${p.id} AND locked_by = ${p.worker} FOR SHARE`,
 })
 
-/** Deletes the job, unless it was queued again meanwhile, which changes its `run_at`. */
+/** Deletes the job unless it was queued again meanwhile, which changes its `run_at`. */
 export const deleteDoneJob = statement('jobs.done', {
   reason: 'lease',
   in: { worker: text(), id: int8(), runAt: text() },
@@ -166,7 +165,7 @@ export const deleteDoneJob = statement('jobs.done', {
     DELETE FROM job WHERE id = ${p.id} AND locked_by = ${p.worker} AND run_at = ${p.runAt}::timestamptz RETURNING id`,
 })
 
-/** Returns the job to the queue for another run, with no attempts counted. */
+/** Returns the job to the queue for another run, with its attempts reset. */
 export const repeatJob = statement('jobs.repeat', {
   reason: 'lease',
   in: { worker: text(), id: int8() },
@@ -186,7 +185,7 @@ export const releaseJob = statement('jobs.release', {
     WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
 })
 
-/** Returns the job to the queue for a later time, with another payload, without counting the attempt. */
+/** Returns the job to the queue for later, with another payload, without counting the attempt. */
 export const postponeJob = statement('jobs.postpone', {
   reason: 'lease',
   in: { worker: text(), id: int8(), payload: jsonb<object>(), delayMs: int4() },
@@ -207,7 +206,7 @@ export const failJob = statement('jobs.fail', {
     WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
 })
 
-/** Returns a job to the queue that was lost, for a later time; `uncounted` is 1 if it was lost before it was taken. */
+/** Returns a lost job to the queue for later; `uncounted` is 1 if it was lost before it was taken. */
 export const putBackLostJob = statement('jobs.putBackLost', {
   reason: 'lease',
   in: { worker: text(), id: int8(), uncounted: int4(), delayMs: int4() },
@@ -218,7 +217,7 @@ export const putBackLostJob = statement('jobs.putBackLost', {
     WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
 })
 
-/** Whether other jobs of the kind have lost their workers too, and are not done yet. */
+/** Whether other unfinished jobs of the kind have lost their workers too. */
 export const findOtherLosses = statement('jobs.otherLosses', {
   reason: 'lease',
   in: { kind: text(), id: int8() },
@@ -227,7 +226,7 @@ export const findOtherLosses = statement('jobs.otherLosses', {
     SELECT id FROM job WHERE kind = ${p.kind} AND failed_at IS NULL AND losses > 0 AND id <> ${p.id} LIMIT 1`,
 })
 
-/** The time by the clock of the database. */
+/** The database's time. */
 export const readNow = statement('jobs.now', {
   reason: 'clock of the database',
   in: {},

@@ -1,4 +1,5 @@
-// Errors of taking jobs from the queue: logged, but not at every poll; counted; and told by readiness when they last.
+// Errors when taking jobs from the queue: logged, but not at every poll; counted; and reported by readiness if they
+// last.
 import type { Logger } from 'pino'
 import type { JobKind } from './kinds.ts'
 
@@ -11,14 +12,14 @@ export type Taking = {
   readiness(): string | null
 }
 
-// A restart of the database is over by then.
+// A database restart takes less.
 const lastingMs = 10_000
 const logAgainMs = 60_000
 
 export function createTaking(log: Logger): Taking {
   const errors = new Map<JobKind, number>()
-  /** By kind, when the first attempt began after which none succeeded. */
-  const unansweredSince = new Map<JobKind, number>()
+  /** By kind, the start of the first attempt since the last success. */
+  const failingSinceMs = new Map<JobKind, number>()
   const failing = new Set<JobKind>()
   let loggedAt = 0
 
@@ -33,10 +34,10 @@ export function createTaking(log: Logger): Taking {
   return {
     errors,
     async attempt(kind, take) {
-      if (!unansweredSince.has(kind)) unansweredSince.set(kind, Date.now())
+      if (!failingSinceMs.has(kind)) failingSinceMs.set(kind, Date.now())
       try {
         const taken = await take()
-        unansweredSince.delete(kind)
+        failingSinceMs.delete(kind)
         if (failing.delete(kind) && failing.size === 0) {
           loggedAt = 0
           log.info('jobs are taken again')
@@ -49,7 +50,7 @@ export function createTaking(log: Logger): Taking {
     },
     readiness() {
       const now = Date.now()
-      const kinds = [...unansweredSince].filter(([, since]) => now - since >= lastingMs).map(([kind]) => kind)
+      const kinds = [...failingSinceMs].filter(([, since]) => now - since >= lastingMs).map(([kind]) => kind)
       return kinds.length > 0 ? `No job could be taken for more than 10 s, of the kind ${kinds.join(', ')}.` : null
     },
   }

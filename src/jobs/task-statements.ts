@@ -1,12 +1,12 @@
-// Periodic tasks in SQL: the lease of the process that runs one, and when it is due next.
+// SQL of periodic tasks: the lease of the process that runs one, and when it is due next.
 import { isFree, leaseEnd } from '../platform/database/lease.ts'
 import { int4, statement, text, timestamptz } from '../platform/database/statement.ts'
 
 const heldIn = { name: text(), worker: text() }
 
 /**
- * Leases a task that is due to the process; no row comes back while it is not due, or another process is at it. `now` is
- * the time by the clock of the database.
+ * Leases a due task to the process; returns no row if it isn't due or another process runs it. `now` is the database's
+ * time.
  */
 export const takeTask = statement('tasks.take', {
   reason: 'lease',

@@ -1,5 +1,5 @@
-// Runs periodic tasks: each by one process at a time, held by a lease, and once per interval however many processes
-// there are. One whose process died is taken over when the lease ends.
+// Runs periodic tasks: once per interval across all processes, by whichever holds the lease. If a process dies, another
+// takes over when the lease expires.
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { Counter, type Registry } from 'prom-client'
@@ -11,22 +11,22 @@ import { requireRightClock } from './clock.ts'
 import { endTask, renewTask, takeTask } from './task-statements.ts'
 
 export type Task = {
-  /** What the lease is on. Work on the disk of a machine has the machine in its name, so that each does its own. */
+  /** The name of the lease. Work on a machine's disk includes the machine's name, so that each machine does its own. */
   name: string
   everyMs: number
-  /** May be cut off at any point and run again. `signal` aborts if the process stops or loses the lease. */
+  /** May be aborted at any point and run again. `signal` aborts if the process stops or loses the lease. */
   run(signal: AbortSignal): Promise<void>
 }
 
 export type Tasks = Pausable & { stop(): Promise<void> }
 
-const defaultLookMs = 30_000
-// A task that failed does not wait for a day.
+const defaultPollMs = 30_000
+// A failed task doesn't wait for a day.
 const retryMs = 5 * 60_000
 
 export type TaskDeps = { db: Database; log: Logger; registry: Registry }
 
-export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookMs = defaultLookMs): Tasks {
+export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], pollMs = defaultPollMs): Tasks {
   const worker = `${hostname()}-${process.pid}-${randomLabel(6)}`
   const stopping = new AbortController()
   const running = new Map<string, Promise<void>>()
@@ -59,7 +59,7 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
     await endTask(db, { name, worker, delayMs })
   }
 
-  function look(): void {
+  function startDue(): void {
     if (paused) return
     for (const task of tasks) {
       if (running.has(task.name)) continue
@@ -70,8 +70,8 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
     }
   }
 
-  const timer = setInterval(look, lookMs)
-  look()
+  const timer = setInterval(startDue, pollMs)
+  startDue()
   return {
     pause(now) {
       paused = now
@@ -87,7 +87,7 @@ export function startTasks({ db, log, registry }: TaskDeps, tasks: Task[], lookM
 // Longer than any task waits for its next run.
 const keptMs = 30 * 24 * 60 * 60_000
 
-/** Forgets tasks that no process has any more, such as those of machines that are gone; tells how many. */
+/** Forgets tasks that no process has any more, such as those of machines that are gone; returns how many. */
 export async function forgetOldTasks(db: Database): Promise<number> {
   const { count } = await db.task.deleteMany({ where: { dueAt: { lt: new Date(Date.now() - keptMs) } } })
   return count

@@ -1,4 +1,5 @@
-// Takes jobs from the queue and runs them: woken by notifications, held by a lease, retried by each kind's own table.
+// Takes jobs from the queue and runs them: woken by notifications, protected by leases, retried on the schedule of
+// their kind.
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { Database, Db } from '../platform/database/database.ts'
@@ -27,14 +28,16 @@ import {
 import { createTaking, type Taking } from './taking.ts'
 
 export type Handler<K extends JobKind> = {
-  /** How many of this kind run at once in this process. */
+  /** How many of this kind run concurrently in this process. */
   concurrency: number
   /**
-   * Delays after the first, second, … failure; after one more failure the job is given up. A kind without any is not
-   * retried after the loss of its worker either.
+   * Delays after the first, second, … failure; after one more failure the job fails for good. A kind without delays
+   * isn't retried after the loss of its worker either.
    */
   retryDelaysMs: readonly number[]
-  /** May run twice: after a crash another worker starts over. `signal` aborts if this worker stops or loses the job. */
+  /**
+   * May run twice: after a crash, another worker starts over. `signal` aborts if this worker stops or loses the job.
+   */
   run(payload: JobKinds[K], job: Held): Promise<void>
   /** Records the failure, so that nothing waits for this job forever. */
   giveUp(payload: JobKinds[K], error: Error, requireHeld: Held['requireHeld']): Promise<void>
@@ -44,13 +47,13 @@ export type Held = {
   attempt: number
   signal: AbortSignal
   /**
-   * Throws if another worker has the job, which this one may not have heard yet: it was paused, or cut off. In a
-   * transaction nobody else takes it before that ends.
+   * Throws if another worker has the job, which this one may not know yet if it was paused or cut off. Inside a
+   * transaction, it also locks the job until that ends.
    */
   requireHeld(db: Db): Promise<void>
   /**
-   * Runs what only waits, such as for a server on another machine, without taking a slot: other jobs are taken meanwhile.
-   * The job stays held. What follows takes the slot again at once, also if all are taken.
+   * Runs work that only waits, such as for a server on another machine, without a slot: other jobs are taken
+   * meanwhile. The lease stays. Afterwards the job gets its slot back at once, even if all are taken.
    */
   beside?<T>(wait: () => Promise<T>): Promise<T>
 }
@@ -60,7 +63,7 @@ export type Handlers = { [K in JobKind]?: Handler<K> }
 export type Worker = Pausable & {
   stop(): Promise<void>
   taking: Taking
-  /** How many jobs run here. */
+  /** How many jobs run in this process. */
   readonly running: number
 }
 
@@ -71,13 +74,13 @@ type Taken = Awaited<ReturnType<typeof takeJob>>[number]
 // Notifications wake workers at once; polling finds jobs that became due, and those of dead workers.
 const pollMs = 2_000
 
-// Each that waits beside the slots keeps its workspace on the disk, and a server of its own.
-const maxAside = 20
+// Each job that waits without a slot keeps its workspace on disk and a server of its own.
+const maxWaitingAside = 20
 
-// After the loss of a worker or of what it ran, which is the platform's fault as long as it is not always the same job: machines are
-// restarted, and what one build does to the memory of its machine ends others too.
+// Delays after the loss of a worker or of what it ran. That is the platform's fault unless it always hits the same job:
+// machines restart, and one build that exhausts a machine's memory ends others too.
 const lossDelaysMs = [1_000, 5_000, 15_000, 60_000, 300_000] as const
-/** While other jobs of the kind are lost as well, the longest delay is repeated, but no job is tried for ever. */
+/** While other jobs of the kind are lost too, the longest delay repeats, but not forever. */
 const maxLosses = 20
 
 export function startWorker(db: Database, notifications: Notifications, log: Logger, handlers: Handlers): Worker {
@@ -91,8 +94,8 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   let paused = false
   let aside = 0
   /** Ids of the jobs whose handlers run here. */
-  const inHand = new Set<string>()
-  /** Kinds that were asked for while every slot was taken or being filled. */
+  const handling = new Set<string>()
+  /** Kinds that were requested while every slot was taken or being filled. */
   const missed = new Set<JobKind>()
 
   const isHeld = async (db: Db, { id }: Taken) => (await holdJob(db, { worker: name, id })).length > 0
@@ -100,13 +103,13 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     if (!(await isHeld(db, job))) throw new LostLease()
   }
 
-  /** `free` and `take` are those of the slot of the job. */
+  /** `free` and `take` are those of the job's slot. */
   const besideOf =
     ({ id }: Taken, { free, take }: Slot): NonNullable<Held['beside']> =>
     async (wait) => {
-      // Where the database is away, the slot stays as it is.
+      // While the database is down, the slot stays as it is.
       const mark = (aside: boolean) => standAside(db, { worker: name, id, aside }).catch(() => [])
-      if (aside >= maxAside || (await mark(true)).length === 0) return wait()
+      if (aside >= maxWaitingAside || (await mark(true)).length === 0) return wait()
       aside++
       free()
       try {
@@ -119,22 +122,22 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     }
 
   async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken, slot: Slot): Promise<void> {
-    // Asked for before the worker was paused or stopped: somebody else takes it.
+    // Taken before the worker was paused or stopped: another worker runs it.
     if (paused || stopping.signal.aborted) return void (await releaseJob(db, { worker: name, id: job.id }))
     const lease = renewLease(async () => (await renewJob(db, { worker: name, id: job.id })).length > 0)
     const signal = AbortSignal.any([stopping.signal, lease.lost])
     try {
-      // An attempt before this one has not ended in any way that a worker tells of.
+      // An earlier attempt ended without any worker reporting how.
       if (job.attempts - 1 > job.failures + job.losses) return await putBackLost(kind, handler, job, null)
-      inHand.add(job.id)
-      // Before the job is settled: from then on it may be taken again, by this worker too.
+      handling.add(job.id)
+      // Before the job is settled: afterwards it may be taken again, even by this worker.
       const held = { attempt: job.attempts, signal, requireHeld: requiring(job), beside: besideOf(job, slot) }
       const run = () => handler.run(job.payload, held)
-      // A kind whose table is locked leaves connections to the others, and to the leases.
+      // If the tables of one kind are locked, other kinds and the leases still get connections.
       const grouped = () => inGroups([kind], run)
       const lost = await inSpan(`job ${kind}`, spanOf(kind, job), grouped)
         .then(() => null, lossOf)
-        .finally(() => inHand.delete(job.id))
+        .finally(() => handling.delete(job.id))
       await (lost === null ? finish(job) : putBackLost(kind, handler, job, lost))
     } catch (error) {
       if (stopping.signal.aborted) await releaseJob(db, { worker: name, id: job.id })
@@ -145,7 +148,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     }
   }
 
-  /** How the machine ended a run; throws every other error. */
+  /** How the machine ended a run; rethrows every other error. */
   function lossOf(error: unknown): RunLost {
     if (error instanceof RunLost && !stopping.signal.aborted) return error
     throw error
@@ -158,7 +161,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     if (again.length > 0) wake()
   }
 
-  /** Gives it up once its losses point to the job itself. `lost`: this run of it, or null for one of another worker. */
+  /** Gives up once the losses point to the job itself. `lost`: this run of it, or null for one of another worker. */
   async function putBackLost<K extends JobKind>(
     kind: K,
     handler: Handler<K>,
@@ -182,7 +185,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     const delayMs = error instanceof LostError ? undefined : handler.retryDelaysMs[job.failures]
     log.warn({ err: error, kind, jobId: job.id, attempt: job.attempts, retryInMs: delayMs ?? null }, 'job failed')
     if (delayMs === undefined) {
-      // Whoever has it now decides.
+      // Whoever has the lease now decides.
       if (!(await isHeld(db, job))) return
       await handler.giveUp(job.payload, error, requiring(job))
     }
@@ -196,8 +199,8 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   }
 
   /**
-   * Accounts take turns at builds. Jobs of other kinds are taken by age, but an account has two of a kind under way at
-   * most, and the last two slots are for those that have none.
+   * Accounts take turns at builds. Jobs of other kinds are taken by age, but an account has at most two of a kind in
+   * progress, and the last two slots go to accounts that have none.
    */
   async function takeNext(kind: JobKind, slots: number): Promise<Taken[]> {
     await checkClock()
@@ -210,7 +213,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     const { concurrency } = handler
     while (!stopping.signal.aborted && !paused) {
       if ((counts.get(kind) ?? 0) >= concurrency) return void missed.add(kind)
-      // Counted before the query, so that two wake-ups do not both take the last place.
+      // Counted before the query, so that two wake-ups don't both take the last slot.
       const take = () => void counts.set(kind, (counts.get(kind) ?? 0) + 1)
       const free = () => void counts.set(kind, counts.get(kind)! - 1)
       take()
@@ -220,12 +223,12 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       running.delete(asking)
       if (!job) {
         free()
-        // What was queued while the query ran may have come too late for it.
+        // Jobs queued while the query ran may have been too late for it.
         if (missed.delete(kind)) continue
         return
       }
-      // Its lease ran out while the database was away; the run goes on, and renews what was taken now.
-      if (inHand.has(job.id)) {
+      // Its lease expired while the database was down. The run continues, and renews the lease that was just taken.
+      if (handling.has(job.id)) {
         free()
         continue
       }
@@ -255,7 +258,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   return {
     taking,
     get running() {
-      return inHand.size
+      return handling.size
     },
     pause(now) {
       paused = now
@@ -270,7 +273,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   }
 }
 
-/** Thrown by a handler that cannot do its work at present: it is run again after the delay, with this payload. */
+/** Thrown by a handler that can't work right now: the job runs again after the delay, with this payload. */
 export class Postponed extends Error {
   readonly until: { payload: object; delayMs: number }
 
@@ -288,7 +291,7 @@ function spanOf(kind: JobKind, { id, attempts, trace }: Taken): SpanOptions {
 /** Thrown by a handler whose work the machine ended: it counts as the loss of a worker. The message is a clause. */
 export class RunLost extends Error {}
 
-/** The job was lost so often that it is given up; `why` is how it was lost last. */
+/** The job was lost so often that it is given up; `why` says how it was lost last. */
 export class LostError extends Error {
   constructor(why: string, losses: number) {
     super(losses === 1 ? why : `${why} ${losses} times in a row`)

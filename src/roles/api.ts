@@ -16,7 +16,7 @@ import { createCertificateStore } from '../tls/store.ts'
 import type { Closing } from './opening/closing.ts'
 import type { Shared } from './opening/shared.ts'
 
-/** A clean stop waits this long for requests in flight. */
+/** A clean shutdown waits this long for requests in flight. */
 const drainMs = 10_000
 
 export async function openApi(shared: Shared, closing: Closing): Promise<void> {
@@ -45,9 +45,9 @@ export async function openApi(shared: Shared, closing: Closing): Promise<void> {
   shared.connectionShares.guard(app.server)
   await app.listen({ host: config.host, port: config.port })
   if (tls) closing.add(tickets.follow((key) => (app.server as unknown as Server).setTicketKeys(key)))
-  const answers = createSelfRequest(app.server, { encrypted: tls !== undefined })
+  const isAnswering = createSelfRequest(app.server, { encrypted: tls !== undefined })
   const silent = 'The API has not answered a request of its own yet.'
-  shared.health.add('api', async () => ((await answers()) ? null : silent), ['api'])
+  shared.health.add('api', async () => ((await isAnswering()) ? null : silent), ['api'])
   closing.add(() => drained(app.close(), () => app.server.closeAllConnections()))
 }
 

@@ -1,4 +1,4 @@
-// A worker process of `--workers`: runs the roles that it is told to, answers the primary, and leaves when told to.
+// A worker process of `--workers`: runs its roles, answers the primary, and shuts down when told to.
 import cluster from 'node:cluster'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
@@ -7,9 +7,9 @@ import { openStandardOutput } from '../platform/observe/terminal.ts'
 import { type Answers, type FromWorker, rolesOfWorkers, type Start, type ToWorker } from './opening/messages.ts'
 import { type Role, type Running, run } from './run.ts'
 
-/** What is configured for the server is divided among its workers. */
+/** Divides what is configured for the server among its workers. */
 export function configOfWorker(config: Config, { count, databaseUrl }: Pick<Start, 'count' | 'databaseUrl'>): Config {
-  const part = (whole: number, least = 1) => Math.min(whole, Math.max(least, Math.ceil(whole / count)))
+  const part = (whole: number, min = 1) => Math.min(whole, Math.max(min, Math.ceil(whole / count)))
   return {
     ...config,
     databaseUrl,
@@ -22,21 +22,21 @@ export function configOfWorker(config: Config, { count, databaseUrl }: Pick<Star
   }
 }
 
-// As often as the row of a node is written.
+// As often as the node's row is written.
 const loadMs = 5_000
 // The next connection may go to another worker.
-const askAgainMs = 20
+const retryMs = 20
 
-/** Resolves when the process has closed everything, and may end. */
+/** Resolves when the process has closed everything and may exit. */
 export async function serveWorker(config: Config): Promise<void> {
-  // Ctrl-C and the end of a terminal reach the whole group; the primary says what follows.
+  // Ctrl-C and a closed terminal reach the whole group; the primary decides what follows.
   for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
-  // The primary is gone: this process ends when it hears that the channel is closed.
+  // The primary is gone: this process exits once its channel closes.
   cluster.worker?.on('error', () => {})
   const started = Promise.withResolvers<Start>()
   const stopping = Promise.withResolvers<{ drain: boolean; replaced: boolean }>()
   let running: Running | null = null
-  // systemd tells every process of a unit to end.
+  // systemd sends SIGTERM to every process of a unit.
   process.on('SIGTERM', () => stopping.resolve({ drain: true, replaced: false }))
   process.on('message', (message: ToWorker) => {
     if (message.kind === 'start') started.resolve(message)
@@ -52,19 +52,19 @@ export async function serveWorker(config: Config): Promise<void> {
     running.draining.set('drained', start.drained)
     const { load } = running
     setInterval(() => tell({ kind: 'load', load: load.read() }), loadMs).unref()
-    // Only then another one may leave in its place.
-    while (!(await hasAnswered(running.health, roles)) && !(await Promise.race([stopping.promise, delay(askAgainMs)])));
+    // Only once it answers may another worker leave in its place.
+    while (!(await hasAnswered(running.health, roles)) && !(await Promise.race([stopping.promise, delay(retryMs)])));
     tell({ kind: 'ready' })
     const { drain, replaced } = await stopping.promise
     await running.stop(drain, replaced ? 'replaced' : 'stopping')
     tell({ kind: 'last', metrics: await running.registry.getMetricsAsJSON() })
   } finally {
-    // Nothing else keeps it alive.
+    // Nothing else keeps the process alive.
     process.channel?.unref()
   }
 }
 
-/** The check of a role is by its name, and asks the role for an answer by its own listener. */
+/** Each role's check sends a request through its own listener. */
 async function hasAnswered(health: Health, roles: readonly Role[]): Promise<boolean> {
   const { checks } = await health.check()
   return roles.every((role) => checks[role] === 'ok')
@@ -77,6 +77,6 @@ async function answer({ registry, health }: Running, { id, what, role }: Extract
 }
 
 function tell(message: FromWorker): void {
-  // The primary may be gone; this process ends then.
+  // If the primary is gone, this process exits soon.
   if (process.connected) process.send!(message, () => {})
 }

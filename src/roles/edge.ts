@@ -6,10 +6,10 @@ import { readYielded } from '../services/projects/index.ts'
 import type { Closing } from './opening/closing.ts'
 import type { Shared } from './opening/shared.ts'
 
-/** `runner` is the one of this process, whose instances need no network. */
+/** `runner` is this process's own, whose instances need no network. */
 export async function openEdge(shared: Shared, node: string, runner: Runner | null, closing: Closing): Promise<void> {
   const servers = await openBalancer(shared, node, runner)
-  // A worker process of the node is an edge of its own.
+  // Each worker process of the node is an edge of its own.
   const self = { id: `${node}/${process.pid}`, name: shared.config.nodeName }
   const switches = await openSwitches({ ...shared, edge: self })
   closing.add(() => switches.close())
@@ -23,7 +23,7 @@ export async function openEdge(shared: Shared, node: string, runner: Runner | nu
     .catch((err) => shared.log.warn({ err }, 'the hosts that projects gave up could not be read'))
 }
 
-/** A change of BASE_URL or NAMESERVERS may name a host that a project has: it is the platform's from now on. */
+/** After a change of BASE_URL or NAMESERVERS, a project may have a host that now belongs to the platform. */
 async function warnOfYielded({ config, db, log }: Shared): Promise<void> {
   const { domain, hosts } = ownNames(config)
   for (const { host, projectId } of await readYielded(db, domain, hosts)) {

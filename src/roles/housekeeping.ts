@@ -1,4 +1,4 @@
-// Housekeeping: what the worker role does from time to time, as periodic tasks.
+// Housekeeping: the worker role's periodic tasks.
 import { Counter } from 'prom-client'
 import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
@@ -39,10 +39,10 @@ const hourMs = 60 * minuteMs
 
 export type HousekeepingDeps = Pick<Shared, 'config' | 'urls' | 'db' | 'log' | 'registry'>
 
-/** Deletes what is kept no longer and returns how much that was. */
+/** Deletes what has expired and returns how much that was. */
 type Removal = (signal: AbortSignal) => Promise<number>
 
-/** A removal of what is older than some hours; nothing for what is kept for ever. */
+/** Removes what is older than some hours; nothing if it is kept forever. */
 function afterHours(
   hours: number | null,
   remove: (before: Date, signal: AbortSignal) => Promise<number>,
@@ -91,7 +91,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
   }
 }
 
-// What comes by the thousand each minute goes as often; the rest by the hour.
+// What arrives by the thousand each minute is cleaned up as often; the rest hourly.
 const often = [
   'dns_updates',
   'runtime_lines',
@@ -122,7 +122,7 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
     }
     return [{ name: `remove ${kind}`, everyMs: often.includes(kind) ? 10 * minuteMs : hourMs, run }]
   })
-  /** Queues what has no job any more, because it was given up. */
+  /** Queues jobs again that were lost. */
   const requeues = (what: string, queue: (db: Database) => Promise<number>, message: string): Task => ({
     name: `queue forgotten ${what}`,
     everyMs: 10 * minuteMs,

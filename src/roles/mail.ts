@@ -1,2 +1,2 @@
-// A mail by which the operator tries the mail server; the worker sends all others.
+// Sends the operator's test email; the worker sends all others.
 export { MailFailure, sendTestMail } from '../engines/mail/index.ts'

@@ -1,4 +1,4 @@
-// Metrics that belong to no engine: the process itself, its connections, and the queue and certificates of the platform.
+// Metrics that belong to no engine: the process, its connections, and the platform's queue and certificates.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { jobKinds } from '../jobs/kinds.ts'
 import { type Database, poolUsage } from '../platform/database/database.ts'
@@ -86,10 +86,10 @@ const queueGauges: readonly [string, string, keyof Omit<QueueFigures, 'kind'>][]
   ],
 ]
 
-// Long enough that two who scrape cost one query.
-const ttlMs = 10_000
+// Long enough that two scrapers cause one query.
+const keptMs = 10_000
 
-/** Of the platform and not of the process: every worker tells the same, so take the greatest and not the sum. */
+/** These describe the platform, not the process: every worker reports the same, so take the maximum, not the sum. */
 export function observePlatform(
   { registry, db }: Pick<ProcessParts, 'registry' | 'db'>,
   options: CachedFigureOptions = { ttlMs },
@@ -106,7 +106,7 @@ export function observePlatform(
         this.reset()
         const read = await figures()
         if (!read) return
-        // A kind without jobs is told as 0, so that its absence means that nobody could be asked.
+        // A kind without jobs is reported as 0, so that a missing value means that the query failed.
         for (const kind of jobKinds) this.set({ kind }, read.queue.find((one) => one.kind === kind)?.[field] ?? 0)
       },
     })
@@ -114,7 +114,7 @@ export function observePlatform(
   new Gauge({
     name: 'berth_certificates_earliest_expiry_days',
     help: 'Days until the first certificate in service expires; negative once it has.',
-    // Without a label prom-client would tell 0 where nothing is known.
+    // Without a label, prom-client would report 0 while nothing is known.
     labelNames: ['scope'],
     registers,
     async collect() {

@@ -1,4 +1,4 @@
-// Runs the wanted roles in this process: opens what they share, then each of them, and closes all in reverse.
+// Runs roles in this process: opens what they share, then each of them, and closes everything in reverse.
 import { setTimeout as delay } from 'node:timers/promises'
 import { destination, pino } from 'pino'
 import type { Registry } from 'prom-client'
@@ -17,7 +17,7 @@ import { openEdge } from './edge.ts'
 import { observeProcess } from './metrics.ts'
 import { openNameserver } from './nameserver.ts'
 import { type Closing, createClosing } from './opening/closing.ts'
-import { linkToDemo, makeDemo } from './opening/first-start.ts'
+import { createDemo, linkToDemo } from './opening/first-start.ts'
 import { rolesOfWorkers, type Start } from './opening/messages.ts'
 import { refuseTakenPorts } from './opening/ports.ts'
 import { openSecrets } from './opening/secrets.ts'
@@ -30,11 +30,11 @@ export const roles = ['api', 'worker', 'runner', 'edge', 'nameserver'] as const
 export type Role = (typeof roles)[number]
 
 export type Running = {
-  /** Set at the first start on an empty database; shown once. */
+  /** Set on the first start with an empty database; shown once. */
   testKey: string | null
-  /** Makes whoever opens it first the owner of the demo account; null once that has a member. */
+  /** Makes the first person who opens it the owner of the demo account; null once that account has a member. */
   setupUrl: string | null
-  /** Resolves with a sentence if something essential, such as the embedded database, ends unexpectedly. */
+  /** Resolves with a sentence if something essential, such as the embedded database, exits unexpectedly. */
   broken: Promise<string>
   registry: Registry
   health: Health
@@ -43,24 +43,24 @@ export type Running = {
   load: LoadMeter
   /** Replaces worker processes one by one; null without any. */
   replaceWorkers: (() => Promise<void>) | null
-  /** With `drain`, serves for `DRAIN_SECONDS` more, while readiness says that it stops, unless it was replaced. */
+  /** With `drain`, serves for `DRAIN_SECONDS` more while readiness reports the shutdown, unless it was replaced. */
   stop(drain?: boolean, reason?: DrainReason): Promise<void>
 }
 
 export type RunOptions = {
   /** Worker processes for api and edge; 0: this process runs every role itself. */
   workers?: number
-  /** Set in a worker process: what exists once for a server is in the primary. */
+  /** Set in a worker process: the primary runs what a server has only once. */
   worker?: Start
-  /** Gets log lines, and what is being done; null: log lines are JSON on standard output. */
+  /** Gets log lines and the current activity; null: log lines are JSON on standard output. */
   terminal?: Terminal | null
 }
 
-// Lines are written in larger pieces, but those of several processes into one pipe so that none is torn apart.
+// Lines are written in larger chunks. Processes that share a pipe write smaller ones, so that no line is torn apart.
 const buffered = { sync: false, minLength: 8_192, periodicFlush: 100 }
 const unbroken = { ...buffered, minLength: 2_048, maxWrite: 4_096 }
 
-/** The row of this process among the nodes; worker processes have none of their own. */
+/** The row of this process among the nodes; worker processes have none. */
 async function openNode(shared: Shared, wanted: readonly Role[], closing: Closing): Promise<string> {
   const node = await startNode(shared, wanted)
   closing.add(() => node.close())
@@ -84,28 +84,29 @@ export async function run(
   let sandboxing: Promise<Sandboxed> | null = null
   try {
     if (config.databaseUrl === null && !worker) await refuseTakenPorts(config, wanted)
-    // Only what runs untrusted code needs a sandbox. It tries programs out, so it goes on while the database starts.
+    // Only roles that run untrusted code need a sandbox. Its setup tries programs out, so it runs while the database
+    // starts.
     if (runs('worker') || runs('runner')) {
       sandboxing = openSandbox({ config, log }, closing)
       sandboxing.catch(() => {})
     }
-    // First, and so closed last: what closes may still have spans.
+    // Opened first and so closed last: closing the rest may still create spans.
     if (config.tracesEndpoint) {
       closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
     }
-    const usual = config.migrate ?? (!config.production || roles.every(wants))
-    const migrates = !worker && (config.databaseUrl === null || usual)
+    const migratesByDefault = config.migrate ?? (!config.production || roles.every(wants))
+    const migrates = !worker && (config.databaseUrl === null || migratesByDefault)
     const shared = await openShared(config, wanted, { log, closing, draining, migrates, worker, terminal })
     const { db, workerDb, urls, broken, registry, health, tickets, load } = shared
     const background = { ...shared, db: workerDb }
     observeProcess(shared, worker?.roles ?? wanted)
     const node = worker?.node ?? (await openNode(shared, wanted, closing))
-    // Nameservers open no secrets, and may run without the key.
+    // Nameservers decrypt no secrets, and may run without the key.
     const sealing = wanted.filter((role) => role !== 'nameserver')
     if (sealing.length > 0) await openSecrets(shared, sealing)
-    // Only by the role that gives nameservers out: others may run without this setting.
+    // Only in the role that assigns nameservers: others may run without this setting.
     if (wants('api') && !worker) await adoptNameservers(db, config.nameservers)
-    const testKey = config.production || worker || !wants('api') ? null : await makeDemo(db, urls, config)
+    const testKey = config.production || worker || !wants('api') ? null : await createDemo(db, urls, config)
     const setupUrl = config.production || worker || !wants('api') ? null : await linkToDemo(db, config.baseUrl)
     const sandboxed = await sandboxing
     const runner = sandboxed && runs('runner') ? await openRunner({ ...background, ...sandboxed }, node, closing) : null

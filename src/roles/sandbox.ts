@@ -1,4 +1,4 @@
-// What worker and runner need to run untrusted code: one sandbox for both, if they share a process.
+// What worker and runner need to run untrusted code: one sandbox for both if they share a process.
 import { join } from 'node:path'
 import { ConfigError } from '../config.ts'
 import { askPackageRegistry } from '../sandbox/network/hosts.ts'
@@ -9,10 +9,10 @@ import type { Shared } from './opening/shared.ts'
 
 export type Sandboxed = { sandbox: Sandbox; packageRegistry: Promise<string>; programs: Programs }
 
-// About twenty versions of package managers besides the usual ones.
+// Room for about twenty package manager versions in addition to the usual ones.
 const maxProgramsMb = 1024
 
-/** Production does not start without one. */
+/** Production doesn't start without one. */
 export async function openSandbox(
   { config, log }: Pick<Shared, 'config' | 'log'>,
   closing: Closing,

@@ -33,7 +33,7 @@ export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Pr
   const issuer = await createIssuer(deps)
   const zoneWork = createZoneWork(deps)
   closing.add(() => zoneWork.close())
-  // Required, so that a kind of job without its handler does not compile.
+  // Required, so that a kind of job without a handler doesn't compile.
   const handlers: Required<Handlers> = {
     ...buildHandlers({ ...deps, servers: createProofs(deps), disk }),
     ...createVerification(deps),

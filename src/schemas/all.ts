@@ -1,4 +1,4 @@
-// Every schema with a name: the components of openapi.yaml.
+// Every named schema: the components of openapi.yaml.
 import * as account from './account.ts'
 import * as common from './common.ts'
 import * as crons from './crons.ts'
@@ -67,7 +67,7 @@ function isNamed(value: unknown): value is Named {
   return typeof (value as Named | null)?.$id === 'string'
 }
 
-/** The schema with a reference in place of every schema in it that has a name. */
+/** Replaces every named schema inside this one by a reference. */
 export function byName<T>(value: T, isInner = false): T {
   if (isInner && isNamed(value)) return { $ref: `${value.$id}#` } as T
   if (Array.isArray(value)) return value.map((item) => byName(item, true)) as T
@@ -75,7 +75,7 @@ export function byName<T>(value: T, isInner = false): T {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, byName(item, true)])) as T
 }
 
-/** Enums that have a name of their own in the document, wherever they stand. */
+/** Enums that have a name of their own in the document, wherever they occur. */
 export const enums: Record<string, readonly string[]> = {
   DeploymentState: deployments.deploymentStates,
   DeliveryState: webhooks.deliveryStates,
@@ -93,7 +93,7 @@ export const enums: Record<string, readonly string[]> = {
   VariableTarget: projects.variableTargets,
 }
 
-/** What the files export under a name, each once, by name. */
+/** Every named export of the files, once each, sorted by name. */
 export const schemas: Named[] = files
   .flatMap((file) => Object.values<unknown>(file).flat().filter(isNamed))
   .sort((a, b) => (a.$id < b.$id ? -1 : 1))

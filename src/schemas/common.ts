@@ -1,9 +1,9 @@
-// Pieces that the schemas of all resources share.
+// Parts that the schemas of all resources share.
 
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { type FaultCode, faults, fieldCodes } from '../platform/errors.ts'
 
-/** The schema, or null, in the form that serialises without trying alternatives. */
+/** The schema or null, in the form that serializes without trying alternatives. */
 export function Nullable<T extends TSchema>(schema: T) {
   const { $id: _named, ...rest } = schema
   const values = schema.enum ? { enum: [...schema.enum, null] } : {}
@@ -27,7 +27,7 @@ export function Choice<T extends string>(
   return Type.Unsafe<T>({ type: 'string', enum: [...values], ...options })
 }
 
-/** A request object: an unknown field is refused, never dropped in silence. */
+/** A request object: unknown fields are refused, never silently dropped. */
 export function Body<T extends TProperties>(
   properties: T,
   options: { $id?: string; description?: string; examples?: unknown[]; minProperties?: number } = {},
@@ -35,14 +35,14 @@ export function Body<T extends TProperties>(
   return Type.Object(properties, { additionalProperties: false, ...options })
 }
 
-/** A request object that may be left out altogether; Fastify hands null to the validator then. */
+/** An optional request object; without a body, Fastify validates null. */
 export function OptionalBody<T extends TObject>(body: T) {
   return Type.Unsafe<Static<T> | null>({ ...body, type: ['object', 'null'] })
 }
 
 export const Timestamp = Type.String({ format: 'date-time', description: 'ISO 8601, UTC, milliseconds' })
 
-/** A time in a request; stricter than the format, which lets blanks and half offsets pass. */
+/** A time in a request; stricter than the format, which allows spaces and partial offsets. */
 export const TimestampInput = Type.String({
   pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$',
   description: 'must be a time such as 2027-01-31T12:00:00Z',
@@ -54,7 +54,7 @@ export const ProjectKey = Type.String({
   description: 'Name of the project, or its id (prj_…)',
 })
 
-/** A filter of a query by any of some values, repeated or with commas between; http/validation.ts splits them. */
+/** A query filter that accepts several values, repeated or comma-separated; http/requests/validation.ts splits them. */
 export function AnyOf<T extends TSchema>(value: T, description: string, maxItems = 20) {
   return Type.Array(value, {
     minItems: 1,
@@ -63,7 +63,7 @@ export function AnyOf<T extends TSchema>(value: T, description: string, maxItems
   })
 }
 
-/** Bounds of a list by the time of creation. */
+/** Limits a list by creation time. */
 export const timeQuery = {
   since: Type.Optional({
     ...TimestampInput,
@@ -86,7 +86,7 @@ export const pageQuery = {
   order: Type.Optional(Choice(['asc', 'desc'] as const, { description: 'Direction of the list' })),
 }
 
-/** Query of a list: the page, and the filters of that list. */
+/** The query of a list: its page and its filters. */
 export function ListQuery<T extends TProperties>(filters: T) {
   return Body({ ...pageQuery, ...filters })
 }

@@ -1,4 +1,4 @@
-// Crons: what the platform calls on a schedule, and what came of it.
+// Crons: what the platform calls on a schedule, and the results.
 import { Type } from '@sinclair/typebox'
 import { Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, pageEnd, Timestamp } from './common.ts'
 import { ProjectParams } from './projects.ts'

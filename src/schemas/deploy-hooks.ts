@@ -1,4 +1,4 @@
-// Deploy hooks: addresses with a secret in them that start a deployment.
+// Deploy hooks: secret URLs that start a deployment.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Nullable, Timestamp } from './common.ts'
 import { ProjectParams } from './projects.ts'

@@ -20,7 +20,7 @@ import { DeploymentSource, DeploymentUploads } from './uploads.ts'
 export const deploymentStates = ['BUILDING', 'READY', 'ERROR', 'CANCELED'] as const
 export const deploymentSources = ['api', 'push', 'promote', 'upload', 'hook', 'pull_request'] as const
 
-/** How a build fails. */
+/** Reasons why a build fails. */
 export const failureCodes = [
   'clone_failed',
   'lfs_unavailable',
@@ -117,7 +117,7 @@ export const DetectedFramework = Type.Object(
   },
 )
 
-/** What a build warns of. */
+/** Warnings of a build. */
 export const warningCodes = [
   'rule_ignored',
   'file_ignored',
@@ -276,7 +276,7 @@ export const CreateDeployment = Body(
   },
 )
 
-/** What the address says of a deployment whose body is an archive. */
+/** The query of a deployment whose body is an archive. */
 export const ArchiveQuery = Body({
   project: ProjectKey,
   production: Type.Optional(Type.Boolean({ description: 'Production serves it when it is READY' })),

@@ -1,4 +1,4 @@
-// Signing a program in by a person at the console.
+// Signing in a program through a person at the console.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice } from './common.ts'
 import { tokenScopes } from './tokens.ts'

@@ -1,4 +1,4 @@
-// What the present nameservers of a domain have that its zone here lacks.
+// What a domain's current nameservers have that its zone here lacks.
 import { Type } from '@sinclair/typebox'
 import { Named, Nullable } from './common.ts'
 import { CreateDnsRecord, DnsRecordType } from './dns-records.ts'

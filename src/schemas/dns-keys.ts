@@ -1,4 +1,4 @@
-// Keys of zones: what standard clients of the DNS sign updates and transfers with.
+// Keys with which standard DNS clients sign updates and transfers.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
 import { DnsRecordType, ZoneParams } from './dns-records.ts'

@@ -1,4 +1,4 @@
-// DNS records, changes of many at once, and whole zones.
+// DNS records, and batches of changes.
 import { Type } from '@sinclair/typebox'
 import { Body, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
 
@@ -71,7 +71,7 @@ const Ttl = Type.Integer({ minimum: 30, maximum: 86_400, default: 300, descripti
 const Comment = Nullable(
   Type.String({ maxLength: 200, pattern: '^\\P{Cc}*$', description: 'must be one line of at most 200 characters' }),
 )
-// A change keeps what is left out, so nothing there has a default.
+// A change keeps omitted fields, so it has no defaults.
 const ChangedTtl = Type.Integer({ minimum: 30, maximum: 86_400, description: 'Seconds' })
 
 const createFields = {

@@ -1,4 +1,4 @@
-// DNSSEC of a zone: its keys, what belongs at the parent, and what is there.
+// DNSSEC of a zone: its keys, the records that belong at the parent, and those that are there.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, Named, Nullable, Timestamp } from './common.ts'
 
@@ -37,7 +37,7 @@ export const DsRecord = Type.Object(
   { $id: 'DsRecord', description: 'A DS record to set at the registrar, as text and field by field' },
 )
 
-// A provider has two or three; each makes the answer with the keys longer.
+// A provider has two or three; each makes the DNSKEY response longer.
 const maxForeignKeys = 8
 const maxForeignKeyCharacters = 1_000
 

@@ -1,4 +1,4 @@
-// Custom domains: ownership, certificate, and what a caller has to do for either.
+// Custom domains: ownership, certificate, and what the caller must do for each.
 import { Type } from '@sinclair/typebox'
 import {
   AnyOf,

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { AnyOf, Choice, ListOf, ListQuery, Named, Nullable, Timestamp, timeQuery } from './common.ts'
 
-/** The types of events, by the resource that their `data` shows as it was after the change. */
+/** Event types, grouped by the resource in their `data`, which shows it after the change. */
 export const eventGroups = [
   {
     name: 'DeploymentEvent',
@@ -129,7 +129,7 @@ export const SuspendedAccount = Type.Object(
 
 const EventId = Type.String({ description: 'evt_…' })
 
-/** One schema for each group, so that the type of an event tells the shape of its data. */
+/** One schema per group, so that an event's type determines the shape of its data. */
 export const eventSchemas = eventGroups.map(({ name, data, types }) =>
   Type.Object(
     {
@@ -151,7 +151,7 @@ export const eventSchemas = eventGroups.map(({ name, data, types }) =>
 type EventType = (typeof eventTypes)[number]
 type AnyEvent = { id: string; type: EventType; createdAt: string; actor: string; subject: string; data: object }
 
-const placeOf = (name: string) => `#/components/schemas/${name}`
+const referenceTo = (name: string) => `#/components/schemas/${name}`
 
 export const Event = Type.Unsafe<AnyEvent>({
   $id: 'Event',
@@ -159,7 +159,9 @@ export const Event = Type.Unsafe<AnyEvent>({
   oneOf: eventGroups.map(({ name }) => Type.Ref(name)),
   discriminator: {
     propertyName: 'type',
-    mapping: Object.fromEntries(eventGroups.flatMap(({ name, types }) => types.map((type) => [type, placeOf(name)]))),
+    mapping: Object.fromEntries(
+      eventGroups.flatMap(({ name, types }) => types.map((type) => [type, referenceTo(name)])),
+    ),
   },
 })
 
@@ -170,7 +172,7 @@ export const EventMessage = Type.Object(
 
 export const EventList = ListOf('events', Event)
 
-/** Everything up to a dot of a type, and a star. */
+/** A type up to any of its dots, followed by a star. */
 const typePatterns = [
   ...new Set(eventTypes.flatMap((type) => [...type.matchAll(/\./g)].map(({ index }) => `${type.slice(0, index)}.*`))),
 ]

@@ -1,4 +1,4 @@
-// Jobs that were given up, as the operator of the installation sees them.
+// Failed jobs, as the operator sees them.
 import { Type } from '@sinclair/typebox'
 import { ListOf, ListQuery, Nullable, Timestamp } from './common.ts'
 

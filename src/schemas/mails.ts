@@ -1,4 +1,4 @@
-// Mails that a person can mute, by name.
+// Kinds of email that a person can mute.
 import { Type } from '@sinclair/typebox'
 import { Choice } from './common.ts'
 

@@ -1,4 +1,4 @@
-// Nodes: the processes of the installation, as its operator sees them.
+// Nodes: the processes of the installation, as the operator sees them.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
 

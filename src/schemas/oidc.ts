@@ -1,4 +1,4 @@
-// Trust in tokens of OpenID Connect, such as those of CI, and their exchange for short tokens of a project.
+// Trusted OpenID Connect tokens, such as those of CI, and their exchange for short-lived project tokens.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ProjectKey, Timestamp } from './common.ts'
 

@@ -1,4 +1,4 @@
-// What the platform's own staff does with domains: settles whose they are.
+// Domain disputes, as the operator settles them.
 import { Type } from '@sinclair/typebox'
 import { Body, Named } from './common.ts'
 import { Domain } from './domains.ts'

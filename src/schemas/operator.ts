@@ -1,4 +1,4 @@
-// What the platform's own staff sees: accounts, and the tickets of all of them.
+// What the operator sees: accounts, and the tickets of all of them.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Named, Nullable, NullableNamed, Timestamp } from './common.ts'
 import { AccountSummary, dnsDuringSuspension, Suspension } from './events.ts'
@@ -43,7 +43,7 @@ export const OperatorAccount = Type.Object(
   { $id: 'OperatorAccount', description: 'An account of the platform', examples: [accountExample] },
 )
 
-// Not a well-formed token: its checksum is wrong, so nobody takes it for a leak.
+// Its checksum is wrong, so secret scanners don't take it for a leaked token.
 const exampleSecret = 'brt_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEX000000'
 
 export const NewAccount = Type.Object(
@@ -63,7 +63,7 @@ export const CreateAccount = Body(
     name: Type.String({
       minLength: 1,
       maxLength: 100,
-      // Invisible characters would make two names that look alike.
+      // Invisible characters would allow names that look alike.
       pattern: '^[^\\s\\p{Cc}\\p{Cf}]([^\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]*[^\\s\\p{Cc}\\p{Cf}])?$',
       description: 'must be 1 to 100 printable characters, without surrounding spaces',
     }),

@@ -1,4 +1,4 @@
-// People: members of an account, their roles, invitations, and what the routes of signing in take.
+// People: members of an account, roles, invitations, and the input of the sign-in routes.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Named, Nullable, ProjectKey, Timestamp } from './common.ts'
 import { MutedMails } from './mails.ts'
@@ -7,7 +7,7 @@ import { tokenScopes } from './tokens.ts'
 export const roleNames = ['owner', 'admin', 'developer', 'viewer'] as const
 export const signInMethods = ['link', 'passkey', 'password', 'oidc'] as const
 
-/** The form that browsers accept (HTML, 4.10.5.1.5); ASCII alone, so it is safe in the head of a mail. */
+/** The format that browsers accept (HTML, 4.10.5.1.5). ASCII only, so it is safe in email headers. */
 export const Email = Type.String({
   minLength: 3,
   maxLength: 254,
@@ -16,7 +16,7 @@ export const Email = Type.String({
   description: 'must be an address such as ada@example.com',
 })
 
-/** No control characters, and none that change the direction of what stands beside it. */
+/** No control characters, and none that change the direction of neighboring text. */
 export const PersonName = Type.String({
   minLength: 1,
   maxLength: 100,
@@ -25,7 +25,7 @@ export const PersonName = Type.String({
   description: 'must be a name without control characters or surrounding spaces',
 })
 
-/** As it is typed; the rules for a new one are in services/people/password-rules.ts. */
+/** As typed. The rules for new passwords are in services/people/password-rules.ts. */
 export const Password = Type.String({ minLength: 1, maxLength: 1024 })
 
 const projects = Nullable(

@@ -1,4 +1,4 @@
-// What served production of a project, and when.
+// The history of a project's production.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Nullable, OptionalBody, Timestamp } from './common.ts'
 

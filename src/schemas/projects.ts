@@ -1,4 +1,4 @@
-// Projects and their build-time variables.
+// Projects and their variables.
 import { Type } from '@sinclair/typebox'
 import { repositoryPattern } from '../platform/git/repository-address.ts'
 import {

@@ -1,4 +1,4 @@
-// Pull and merge requests: which commit each is at, whether it was approved, and its deployment.
+// Pull and merge requests: their commit, its approval and its deployment.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Nullable, Timestamp } from './common.ts'
 import { ProjectParams } from './projects.ts'
@@ -58,7 +58,7 @@ export const PullRequestParams = Type.Object({
 export const ApprovePullRequest = Body(
   {
     commit: Type.String({
-      // No short hash: whoever opens requests could find another commit with the same beginning.
+      // No short hashes: whoever opens requests could craft another commit with the same prefix.
       pattern: '^([0-9a-f]{40}|[0-9a-f]{64})$',
       description: 'must be the full hash of the commit that you reviewed',
     }),

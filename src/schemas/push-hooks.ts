@@ -1,4 +1,4 @@
-// The push hook of a project: its secret, what a repository host sends to it, and where commit statuses go.
+// The push hook of a project: its secret, what a repository host sends, and where commit statuses go.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, Nullable, NullableNamed, OptionalBody, Timestamp } from './common.ts'
 
@@ -106,7 +106,7 @@ export const PutCommitStatusTarget = Body(
       Type.String({
         minLength: 1,
         maxLength: 500,
-        // Parsers drop or rewrite these in silence; what is checked must be what is called.
+        // URL parsers silently drop or rewrite these, but the URL that is checked must be the one that is called.
         pattern: '^[^\\s\\u0000-\\u001f\\u007f\\\\?]+$',
         description:
           'must be an absolute https:// URL; defaults to https://api.github.com for github and https://gitlab.com/api/v4 ' +
@@ -142,7 +142,7 @@ export const PushProject = Type.Object(
   { $id: 'PushProject' },
 )
 
-/** The fields of a push that matter; hosts send many more, which are let pass and never looked at. */
+/** The fields of a push that matter. Hosts send many more, which are ignored. */
 export const Push = Type.Object(
   {
     ref: Type.String({ minLength: 1, maxLength: 1000, description: 'refs/heads/<branch>' }),

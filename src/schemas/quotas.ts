@@ -1,6 +1,6 @@
-// The quotas of an account: their names, what they bound, and the limits of a platform that sets no others.
+// The quotas of an account: their names, what they limit, and the defaults.
 
-/** `ceiling` is the highest limit that has an effect: more would break something. */
+/** `ceiling` is the highest limit that takes effect, because more would break something. */
 type Quota = { max: number; ceiling?: number; what: string; cure: string }
 
 const MiB = 1024 ** 2
@@ -20,14 +20,14 @@ export const quotas = {
     cure: 'Use a wildcard, or wait until next month',
   },
   recordsPerZone: { max: 10_000, what: 'Records of one zone', cure: 'Delete records that are not needed' },
-  // Secondaries with BIND take no larger set, and with it nothing of the zone.
+  // BIND secondaries accept no larger set, and refuse the whole zone because of it.
   recordsPerSet: {
     max: 100,
     ceiling: 100,
     what: 'Records of one name and type',
     cure: 'Use fewer records at this name',
   },
-  // A set has to fit into a message of 64 KiB.
+  // A set must fit into a message of 64 KiB.
   bytesPerSet: {
     max: 60_000,
     ceiling: 60_000,
@@ -90,7 +90,7 @@ export const quotaNames = Object.keys(quotas) as QuotaName[]
 
 export type Limits = Record<QuotaName, number>
 
-/** Limits as they have effect, whatever was set; the function `account_limit` of the database says the same. */
+/** The limits that take effect, whatever was set. The database function `account_limit` does the same. */
 export function withinCeilings(limits: Limits): Limits {
   const entries = quotaNames.map((name) => [
     name,
@@ -99,7 +99,7 @@ export function withinCeilings(limits: Limits): Limits {
   return Object.fromEntries(entries) as Limits
 }
 
-/** The variable of the environment that sets a quota: `recordsPerZone` is `QUOTA_RECORDS_PER_ZONE`. */
+/** The environment variable that sets a quota: `recordsPerZone` is `QUOTA_RECORDS_PER_ZONE`. */
 export function quotaVariable(name: QuotaName): string {
   return `QUOTA_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 }

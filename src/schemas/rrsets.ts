@@ -1,4 +1,4 @@
-// Records of one name and type, as a set.
+// Record sets: all records with one name and type.
 import { Type } from '@sinclair/typebox'
 import { Body, ListOf, ListQuery, Named } from './common.ts'
 import { DnsRecordQuery, DnsRecordType, ZoneParams } from './dns-records.ts'

@@ -2,10 +2,10 @@
 import { Type } from '@sinclair/typebox'
 import { Nullable, Timestamp } from './common.ts'
 
-/** Why a nameserver told no serial. */
+/** Why a nameserver reported no serial. */
 export const probeErrors = ['timeout', 'refused', 'unreachable', 'not_served', 'invalid_answer'] as const
 
-/** Why a nameserver does not serve the zone as it is here. */
+/** Why a nameserver doesn't serve the current zone. */
 export const lagReasons = [...probeErrors, 'not_notified', 'not_transferred', 'rejected', 'behind'] as const
 
 export const LagError = Type.Unsafe<(typeof lagReasons)[number] | null>({

@@ -1,4 +1,4 @@
-// Signing in: what the routes of passwords, one-time passwords and passkeys take. None of it is part of the API.
+// Signing in: the input of the password, one-time password and passkey routes. None of it is part of the public API.
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { type TProperties, Type } from '@sinclair/typebox'
 import { Body, OptionalBody } from './common.ts'
@@ -6,7 +6,7 @@ import { Email, Password } from './people.ts'
 
 export const SignInByPassword = Body({ email: Email, password: Password })
 
-/** The password of now; needed once the session is older than ten minutes. */
+/** The current password; required once the session is older than ten minutes. */
 const proof = { current: Type.Optional(Password) }
 
 export const ChangePassword = Body({ ...proof, password: Password })
@@ -16,7 +16,7 @@ export const OneTimeCode = Body({ code: Type.String({ minLength: 6, maxLength: 4
 
 const Bytes = Type.String({ maxLength: 16_384, pattern: '^[A-Za-z0-9_-]*$', description: 'must be base64url' })
 
-/** As `toJSON` of a browser's credential writes it; browsers may add fields. */
+/** The format of `toJSON` of a browser's credential; browsers may add fields. */
 const Credential = <T extends TProperties>(response: T) =>
   Type.Object({
     id: Type.String({ minLength: 1, maxLength: 1400, pattern: '^[A-Za-z0-9_-]+$', description: 'must be base64url' }),

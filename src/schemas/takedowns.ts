@@ -1,4 +1,4 @@
-// Takedowns: hosts and projects that an operator has taken from the web.
+// Takedowns: hosts and projects that the operator has taken off the web.
 import { Type } from '@sinclair/typebox'
 import { Body, ListOf, ListQuery, Named, Nullable, Timestamp } from './common.ts'
 import { AccountSummary } from './events.ts'

@@ -1,4 +1,4 @@
-// Support tickets and the conversation on them.
+// Support tickets and their messages.
 import { Type } from '@sinclair/typebox'
 import { AnyOf, Body, Choice, ListOf, ListQuery, Nullable, Timestamp, timeQuery } from './common.ts'
 
@@ -50,7 +50,7 @@ export const TicketMessage = Type.Object(
   },
 )
 
-// Blank text is refused and not trimmed: what is stored is what was sent.
+// Blank text is refused instead of trimmed: what is stored is what was sent.
 const Message = Type.String({
   minLength: 1,
   maxLength: 20_000,

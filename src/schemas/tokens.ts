@@ -55,7 +55,7 @@ export const TokenZone = Type.Object(
   },
 )
 
-/** Patterns of names and types in a body: of a token, and of a key. */
+/** Patterns of names and types, in the bodies of tokens and keys. */
 export const zonePartFields = {
   names: Type.Optional(
     Nullable(
@@ -155,7 +155,7 @@ export const Token = Type.Object(fields, {
   examples: [example],
 })
 
-/** The secret of a token, and the name that this field had first. */
+/** The secret of a token, and the field's first name. */
 export const secretFields = {
   secret: Type.String({ description: 'Shown in this answer and never again' }),
   token: Type.String({ deprecated: true, description: 'The same; use `secret`' }),

@@ -1,10 +1,10 @@
-// What was asked of projects and zones, in buckets of time.
+// Traffic of projects and zones, in time buckets.
 import { type TSchema, Type } from '@sinclair/typebox'
 import { Body, Choice, Named, Nullable, Timestamp, TimestampInput } from './common.ts'
 
 export const trafficSteps = ['minute', 'hour', 'day'] as const
 
-/** Types of questions that are told apart, and codes of answers. */
+/** Query types and response codes that are counted separately. */
 export const questionTypes = [
   ...(['A', 'AAAA', 'CNAME', 'NS', 'SOA', 'MX', 'TXT', 'CAA', 'SRV'] as const),
   ...(['HTTPS', 'SVCB', 'DS', 'TLSA', 'ANY', 'other'] as const),

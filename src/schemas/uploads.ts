@@ -1,4 +1,4 @@
-// Uploads: content by its hash, sent before or after the deployment that is built from it.
+// Uploads: content addressed by its hash, sent before or after the deployment that uses it.
 import { Type } from '@sinclair/typebox'
 import { Named, Nullable, Timestamp } from './common.ts'
 
@@ -77,7 +77,7 @@ export const DeploymentUploads = Type.Object(
   },
 )
 
-/** More is refused before it is looked at. */
+/** Longer lists are refused before they are checked. */
 export const maxSourceFiles = 50_000
 
 export const SourceFile = Type.Object(

@@ -1,4 +1,4 @@
-// Webhooks: where events are sent, and what became of each of them.
+// Webhooks: where events are sent, and what became of each delivery.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, ListOf, ListQuery, Named, Nullable, OptionalBody, Timestamp } from './common.ts'
 
@@ -40,7 +40,7 @@ export const WebhookWithSecret = Type.Object(
 const Url = Type.String({
   minLength: 1,
   maxLength: 2000,
-  // Parsers drop or rewrite these in silence; what is checked must be what is called.
+  // URL parsers silently drop or rewrite these, but the URL that is checked must be the one that is called.
   pattern: '^[^\\s\\u0000-\\u001f\\u007f\\\\]+$',
   description: 'must be an absolute https:// URL without spaces, credentials or a fragment',
 })

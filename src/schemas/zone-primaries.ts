@@ -1,4 +1,4 @@
-// The nameserver elsewhere whose zone a zone here follows.
+// The external nameserver that a zone follows.
 import { Type } from '@sinclair/typebox'
 import { Body, Nullable, Timestamp } from './common.ts'
 

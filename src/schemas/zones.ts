@@ -1,4 +1,4 @@
-// Zones as a whole: the zone file, what an import did with it, and what the nameservers serve.
+// Whole zones: the zone file, the result of an import, and what the nameservers serve.
 import { Type } from '@sinclair/typebox'
 import { Body, Choice, Named, Nullable, Timestamp } from './common.ts'
 import { DnsRecord, DnsRecordType, DnsRecordUpdate, DryRunQuery, PlannedDnsRecord } from './dns-records.ts'

@@ -6,7 +6,7 @@ import type { Notifications } from '../platform/database/notifications.ts'
 import { readHttpChallenges } from '../services/certificates/index.ts'
 
 export type Challenges = {
-  /** The response to an http-01 challenge, if the path is that of one. */
+  /** The response to an http-01 challenge, if the path is one. */
   find(path: string): string | undefined
   close(): Promise<void>
 }
@@ -27,7 +27,7 @@ export async function createChallenges(db: Database, notifications: Notification
         return []
       },
       read: load,
-      // None are known then; their orders fail and are repeated.
+      // None are known then; their orders fail and are retried.
       restore: async () => true,
     },
     notifications,

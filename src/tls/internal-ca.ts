@@ -1,9 +1,9 @@
-// Makes the internal authority, and the certificates by which edges and runners know each other.
+// Creates the internal authority, and the certificates with which edges and runners authenticate each other.
 import { randomBytes, webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 import type { InternalCa } from '../services/internal-ca/index.ts'
 
-/** An edge's certificate is good for asking only, a runner's for answering only. */
+/** An edge's certificate is valid only for clients, a runner's only for servers. */
 export type NodeRole = 'edge' | 'runner'
 
 export type NodeCertificate = { cert: string; key: string; ca: string[]; notAfter: Date }
@@ -11,7 +11,7 @@ export type NodeCertificate = { cert: string; key: string; ca: string[]; notAfte
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const yearMs = 365 * 86_400_000
 const caYears = 20
-// Clocks of machines differ.
+// The machines' clocks differ.
 const backdateMs = 3_600_000
 export const nodeCertificateMs = 24 * 3_600_000
 
@@ -23,12 +23,12 @@ async function pemOf(key: webcrypto.CryptoKey): Promise<string> {
   return x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')
 }
 
-/** What a certificate says of who has it. */
+/** The URI that identifies the holder of a certificate. */
 export function nodeUri(role: NodeRole, node: string): string {
   return `berth://${role}/${encodeURIComponent(node)}`
 }
 
-export async function makeInternalCa(): Promise<InternalCa> {
+export async function createInternalCa(): Promise<InternalCa> {
   const keys = await newKeys()
   const id = randomBytes(8).toString('hex')
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({

@@ -1,16 +1,16 @@
-// The certificate of this process towards edges and runners: signed at the start, and again before it ends.
+// This process's certificate for connections between edges and runners: signed at startup, and again before it expires.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Database } from '../platform/database/database.ts'
 import type { Vault } from '../platform/secrets/secrets.ts'
 import type { Snapshots } from '../platform/database/snapshots.ts'
 import { type InternalCa, openInternalCas } from '../services/internal-ca/index.ts'
-import { makeInternalCa, type NodeCertificate, type NodeRole, nodeCertificateMs, signNode } from './internal-ca.ts'
+import { createInternalCa, type NodeCertificate, type NodeRole, nodeCertificateMs, signNode } from './internal-ca.ts'
 
 export type NodeCredentials = {
-  /** Null until there is one: the database was away at the start, and no snapshot has the authority. */
+  /** Null while there is none: the database was down at startup, and no snapshot has the authority. */
   readonly current: NodeCertificate | null
-  /** Calls `act` with the present certificate, and with each that follows it. */
+  /** Calls `act` with the current certificate, and with each that replaces it. */
   follow(act: (certificate: NodeCertificate) => void): void
   close(): Promise<void>
 }
@@ -19,7 +19,7 @@ export type CredentialsDeps = {
   db: Database
   vault: Vault
   log: Logger
-  /** Where the authority is kept for a start without the database. */
+  /** Where the authority is stored for a start without the database. */
   snapshots?: Snapshots | undefined
 }
 
@@ -38,7 +38,7 @@ export async function openNodeCredentials(
 
   async function readAuthorities(): Promise<boolean> {
     try {
-      known = await openInternalCas(db, vault, makeInternalCa)
+      known = await openInternalCas(db, vault, createInternalCa)
       kept?.changed()
       kept?.current()
       return true

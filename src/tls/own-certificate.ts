@@ -1,12 +1,12 @@
-// Keeps the certificate of one of our servers up to date, without a restart and without ending connections.
+// Keeps the certificate of one of our servers current, without a restart and without closing connections.
 import type { Server } from 'node:tls'
 import type { Logger } from 'pino'
 import { tlsPolicy } from './policy.ts'
 import type { CertificateStore } from './store.ts'
 
 /**
- * Without a certificate the server refuses every handshake. It must start all the same, because this process may be the
- * one that gets the certificate.
+ * Without a certificate, the server refuses every handshake. It must start anyway, because this process may be the one
+ * that gets the certificate.
  */
 export function keepOwnCertificate(
   server: Server,
@@ -20,7 +20,7 @@ export function keepOwnCertificate(
       const pem = certificates.pemOf(host)
       // A certificate removed from the database is used until there is a new one.
       if (!pem || pem.id === current) return
-      // A new context has keys of its own, with which no other process resumes sessions.
+      // A new context has its own ticket keys, which no other process could resume sessions with.
       const ticketKeys = server.getTicketKeys()
       server.setSecureContext({ cert: pem.cert, key: pem.key, ...tlsPolicy })
       server.setTicketKeys(ticketKeys)

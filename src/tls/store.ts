@@ -1,4 +1,4 @@
-// The certificates in service: kept in sync with the database, and made into TLS contexts on demand.
+// The certificates in service: kept in sync with the database, and turned into TLS contexts on demand.
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
@@ -22,16 +22,16 @@ export type CertificateStoreOptions = {
   maxContexts?: number
   /** Hosts of the platform itself, which never get the certificate of a domain. */
   ownHosts?: ReadonlySet<string>
-  /** Where certificates are kept for a start without the database; all of them, so not with `platformOnly`. */
+  /** Where certificates are stored for a start without the database; all of them, so not with `platformOnly`. */
   snapshots?: Snapshots | undefined
 }
 
-/** As JSON has it: the private key, sealed as in the database, in base64. */
+/** In JSON form: the private key, encrypted as in the database, in base64. */
 type KeptRow = Omit<ServedCertificateRow, 'key' | 'notAfter'> & { key: string; notAfter: string }
 
 export type Pem = { id: string; cert: Buffer; key: Buffer }
 
-/** All names are in lower case, without port and last dot. */
+/** All names are in lower case, without port or trailing dot. */
 export type CertificateStore = {
   /** Null if there is no certificate for the host: the client is refused, never shown another host's. */
   contextOf(host: string): SecureContext | null
@@ -47,7 +47,7 @@ export type CertificateStore = {
   close(): Promise<void>
 }
 
-// A context takes some 20 KB and a millisecond to make.
+// A context takes about 20 KB and a millisecond to create.
 const defaultMaxContexts = 1_000
 const statesAtOnce = 20_000
 
@@ -56,7 +56,7 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
   const table = new CertificateTable(options.ownHosts)
   const contexts = new LRUCache<string, SecureContext>({
     max: maxContexts,
-    // The garbage collector does not see their 20 KB: without this, a sweep over 20,000 names took 250 MB. Connections
+    // The garbage collector doesn't see their 20 KB: without this, a sweep over 20,000 names took 250 MB. Connections
     // keep what they need of a closed context.
     dispose: ({ context }) => context?.close?.(),
   })
@@ -87,7 +87,7 @@ export async function createCertificateStore(options: CertificateStoreOptions): 
   function restore(rows: KeptRow[]): void {
     const usable = rows.flatMap((row) => {
       const key = Buffer.from(row.key, 'base64')
-      // Left out, it is read from the database, where it may have been sealed anew; its id has not changed by that.
+      // If left out, it is read from the database, where it may have been encrypted again under the same id.
       return isOpenable(vault, row.id, key) ? [{ ...row, key, notAfter: new Date(row.notAfter) }] : []
     })
     if (usable.length < rows.length) {

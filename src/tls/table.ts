@@ -4,18 +4,18 @@ import type { ServedCertificateRow, ServedCertificateState } from '../services/c
 export type Served = {
   readonly id: string
   readonly names: readonly string[]
-  /** PEM, outside the heap, so that ten thousand of them do not burden the garbage collector. */
+  /** PEM, outside the heap, so that ten thousand of them don't burden the garbage collector. */
   readonly chain: Buffer
-  /** PEM, encrypted: a private key is decrypted only while its context is made. */
+  /** PEM, encrypted: a private key is decrypted only while its context is created. */
   readonly sealedKey: Buffer
   readonly notAfterMs: number
-  /** Whether a context could be made from it; null until the first try. */
+  /** Whether a context could be created from it; null until the first try. */
   usable: boolean | null
 }
 
 const parentOf = (name: string) => name.slice(name.indexOf('.'))
 
-/** As clients check it: the name itself, or a wildcard for its first label. */
+/** As clients check it: the exact name, or a wildcard for its first label. */
 export function covers({ names }: Pick<Served, 'names'>, host: string): boolean {
   return names.includes(host) || names.includes(`*${parentOf(host)}`)
 }
@@ -24,9 +24,9 @@ const none: ReadonlyMap<string, Served> = new Map()
 
 export class CertificateTable {
   readonly #ownHosts: ReadonlySet<string>
-  /** Of verified domains, by the domain. */
+  /** Of verified domains, by domain. */
   readonly #domains = new Map<string, Served>()
-  /** The platform's own by their first name, and each of their names. */
+  /** The platform's own, under their first name and under each of their names. */
   readonly #platform = new Map<string, Served>()
   readonly #platformNames = new Map<string, Served>()
 
@@ -38,9 +38,9 @@ export class CertificateTable {
     return this.#domains.size + this.#platform.size
   }
 
-  /** `host` in lower case, without port and last dot. */
+  /** `host` in lower case, without port or trailing dot. */
   find(host: string): Served | undefined {
-    // A host of the platform never shows the certificate of a domain that was attached before it became one.
+    // A platform host never shows the certificate of a domain that was attached before it became one.
     const domains = this.#ownHosts.has(host) ? none : this.#domains
     const exact = domains.get(host) ?? this.#platformNames.get(host)
     if (exact) return exact
@@ -62,7 +62,7 @@ export class CertificateTable {
     return differing
   }
 
-  /** Everything in the table, as rows of the database. */
+  /** Everything in the table, as database rows. */
   *rows(): Generator<ServedCertificateRow> {
     for (const platform of [false, true]) {
       for (const [name, { id, names, chain, sealedKey, notAfterMs }] of platform ? this.#platform : this.#domains) {
@@ -79,7 +79,7 @@ export class CertificateTable {
     for (const row of rows) (row.platform ? own : found).set(row.name, row)
     for (const name of names) {
       const row = found.get(name)
-      // Never a certificate that does not cover the name, whatever the row says.
+      // Never a certificate that doesn't cover the name, whatever the row says.
       if (row && covers(row, row.name)) this.#domains.set(name, entryOf(row, this.#domains.get(name)))
       else this.#domains.delete(name)
       this.#putPlatform(name, own.get(name))
@@ -101,11 +101,11 @@ export class CertificateTable {
 function entryOf(row: ServedCertificateRow, before: Served | undefined): Served {
   if (before?.id === row.id) return before
   const { id, names, chain, key, notAfter } = row
-  return { id, names, chain: kept(chain), sealedKey: kept(key), notAfterMs: notAfter.getTime(), usable: null }
+  return { id, names, chain: copy(chain), sealedKey: copy(key), notAfterMs: notAfter.getTime(), usable: null }
 }
 
 // A buffer of the exact size: a slice would keep the whole block of Node's buffer pool.
-function kept(bytes: string | Uint8Array): Buffer {
+function copy(bytes: string | Uint8Array): Buffer {
   const source = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
   const buffer = Buffer.allocUnsafeSlow(source.length)
   buffer.set(source)

@@ -1,18 +1,18 @@
-// Keys of TLS session tickets: one for all servers and worker processes of this machine, so that each resumes what any
-// of them began.
+// Keys of TLS session tickets, shared by all servers and worker processes of this machine, so that each can resume any
+// session.
 import { randomBytes } from 'node:crypto'
 
 export type TicketKeys = {
-  /** Calls `use` with the key of now, and with each one that replaces it; returns what ends that. */
+  /** Calls `use` with the current key, and with each one that replaces it. Returns a function that stops that. */
   follow(use: (key: Buffer) => void): () => void
   replace(key: Buffer): void
   close(): void
 }
 
-// A key decrypts every TLS 1.2 session that was resumed with it, so keys are rotated.
+// A key decrypts every TLS 1.2 session resumed with it, so keys are rotated.
 const rotationMs = 12 * 60 * 60_000
 
-/** Rotates by itself, unless the key is given: whoever gives it replaces it. */
+/** Rotates by itself, unless the key is given: then the caller replaces it. */
 export function createTicketKeys(given?: Buffer): TicketKeys {
   const users = new Set<(key: Buffer) => void>()
   let current = given ?? randomBytes(48)

@@ -178,8 +178,8 @@ test('a server is backed up while it is written to, and comes back elsewhere wit
   const tables = `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace`
   await until(async () => (await advisoryLocks(DATABASE_URL)).length === 0)
   expect(await query(DATABASE_URL, tables)).toEqual([])
-  await expect(openStorage(configOf())).rejects.toThrow(/ is the place of a restore that did not end/)
-  await expect(backup(configOf(), archive)).rejects.toThrow(/ is the place of a restore that did not end/)
+  await expect(openStorage(configOf())).rejects.toThrow(/ is incomplete because a restore did not finish/)
+  await expect(backup(configOf(), archive)).rejects.toThrow(/ is incomplete because a restore did not finish/)
   await expect(restore(configOf(), archive)).rejects.toThrow(/ is not empty; a restore needs an empty DATA_DIR/)
   await rm(join(root, 'second'), { recursive: true })
 

@@ -47,8 +47,8 @@ test('jobs that were given up are listed, run again and deleted', async () => {
     // Both were the same work, so one job is left of them; and one that has not failed is nobody's to discard.
     expect(await ask('retry', ['1', '2'])).toBe('Job 1 is queued again.\nJob 2 is queued again.')
     await expect(ask('discard', ['4'])).rejects.toThrow('There is no failed job 4.')
-    await expect(ask('retry', ['3; DROP'])).rejects.toThrow('is no id of a job')
-    await expect(ask('retry')).rejects.toThrow('Say berth jobs list')
+    await expect(ask('retry', ['3; DROP'])).rejects.toThrow('is not a job id')
+    await expect(ask('retry')).rejects.toThrow('Use berth jobs list')
     expect(await ask('discard', ['all'])).toBe('Job 3 is deleted.')
     const { rows } = await client.query('SELECT kind, key, attempts, failed_at FROM job ORDER BY id')
     expect(rows).toEqual([

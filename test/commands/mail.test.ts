@@ -12,7 +12,7 @@ test('a mail is sent to try the server by, and what the server refuses is said i
   try {
     const config = loadConfig({ SMTP_URL: mailbox.url, MAIL_FROM: 'Berth <berth@mail.example>' })
     await testMail(config, 'ada@example.com')
-    expect(printed.join()).toContain('took a mail from berth@mail.example to ada@example.com')
+    expect(printed.join()).toContain('accepted an email from berth@mail.example to ada@example.com')
     const [mail] = mailbox.to('ada@example.com')
     expect(mail).toMatchObject({ from: 'berth@mail.example', subject: 'A test of mails from Berth' })
     expect(mail!.text).toContain(config.baseUrl)

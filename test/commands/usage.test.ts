@@ -43,7 +43,7 @@ test('a command that is misunderstood tells its own usage', async () => {
   vi.stubEnv('BASE_URL', undefined)
   await berth(['secrets', 'burn'])
   vi.unstubAllEnvs()
-  expect(said.join('\n')).toContain('Not understood: berth secrets burn\nUsage:\n  berth secrets rotate')
+  expect(said.join('\n')).toContain('Unknown command: berth secrets burn\nUsage:\n  berth secrets rotate')
   expect(said.join('\n')).not.toContain('berth jobs')
   expect(process.exitCode).toBe(1)
 })

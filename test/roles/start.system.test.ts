@@ -157,7 +157,7 @@ describe('starting', () => {
     })
     expect(await elsewhere.exited).toBe(1)
     expect(elsewhere.output().trim()).toMatch(
-      new RegExp(`^berth: Port ${ports.PORT} is taken[^\\n]*set PORT to another.$`),
+      new RegExp(`^berth: Port ${ports.PORT} is in use[^\\n]*change PORT.$`),
     )
     expect((await call('/projects')).status).toBe(200)
   })

@@ -100,9 +100,9 @@ test.skipIf(!hasScript)('says in one line that the port is taken', async () => {
   const first = await open()
   await first.ready()
   const second = await open({ PORT: first.port, DATA_DIR: join(directory, 'other') })
-  await until(() => second.text().includes('is taken'))
+  await until(() => second.text().includes('is in use'))
   expect(second.text().trim()).toBe(
-    `berth: Port ${first.port} is taken; stop what listens there, or set PORT to another.`,
+    `berth: Port ${first.port} is in use; stop the program that listens there, or change PORT.`,
   )
   expect(await first.interrupt()).toBe(0)
 })

@@ -118,7 +118,7 @@ test('a worker that dies is started again, and what it counted stays', async () 
   expect(workers()).toContain(other)
   expect(await metric(/berth_worker_deaths_total (\d+)/)).toBe(1)
   expect(await answered()).toBe(before + 1)
-  expect(program.output()).toContain('ended unasked')
+  expect(program.output()).toContain('exited unexpectedly')
 })
 
 test('SIGHUP replaces all of them one by one, and no request fails', async () => {
@@ -180,5 +180,5 @@ test('a server whose port is taken says so once and ends', async () => {
   await until(() => failed.child.exitCode !== null, 90_000)
   taken.close()
   expect(failed.child.exitCode).toBe(1)
-  expect(failed.output().match(/is taken/g)).toHaveLength(1)
+  expect(failed.output().match(/is in use/g)).toHaveLength(1)
 })

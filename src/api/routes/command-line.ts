@@ -1,4 +1,4 @@
-// /cli: the command line for customers, one file that Node runs. It is told from which server it comes.
+// /cli: the customers' CLI, one file for Node. It gets this server's URL built in.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
@@ -7,13 +7,13 @@ import { root } from '../../platform/installation.ts'
 import { type PublicAnswer, publicAnswer, sendPublic } from '../http/responses/public-responses.ts'
 
 const hidden = { schema: { hide: true } } as const
-// What the file has in the place of the address: `served` in cli/src/kit/built-in.ts.
+// The placeholder for the URL in the built file: `served` in cli/src/kit/built-in.ts.
 const placeholder = 'https://home.berth.invalid'
 
 type Options = { baseUrl: string; file?: string | undefined }
 
 export const commandLineRoutes: FastifyPluginAsync<Options> = async (app, { baseUrl, file }) => {
-  // Read for the first who asks: most servers are asked seldom.
+  // Read on first request: most servers rarely get one.
   let answer: Promise<PublicAnswer> | null = null
 
   async function read(): Promise<PublicAnswer> {

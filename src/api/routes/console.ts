@@ -1,4 +1,4 @@
-// The console: the page at its addresses, and its files. Without built files there is none.
+// The console: its page and its files. Without a build there is no console.
 import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
@@ -10,7 +10,7 @@ import { boundOpenPerAddress } from '../http/shares/shares.ts'
 
 const hidden = { schema: { hide: true } } as const
 
-/** The first parts of the console's addresses, besides `/`. */
+/** The first parts of the console's paths, apart from `/`. */
 const places = [
   'projects',
   'deployments',
@@ -53,7 +53,7 @@ const maxOpenPerAddress = 200
 
 export type Console = { page: PublicAnswer; files: Map<string, PublicAnswer> }
 
-/** Null where it was not built. */
+/** Null if the console wasn't built. */
 export async function readConsole(directory = join(root, 'dist/dashboard')): Promise<Console | null> {
   const assets = join(directory, 'assets')
   const names = await readdir(assets).catch(() => [])

@@ -1,4 +1,4 @@
-// /projects/{project}/crons: when they run next, and what came of the last runs. They are made by the project's settings.
+// /projects/{project}/crons: when they run next, and how the last runs ended. Project settings define them.
 import { Named } from '../../schemas/common.ts'
 import { CronList, CronParams, CronRunList, CronRunQuery } from '../../schemas/crons.ts'
 import { ProjectParams } from '../../schemas/projects.ts'

@@ -20,7 +20,7 @@ import { compileValidator } from '../http/requests/validation.ts'
 import { createLargeBodies } from '../http/shares/large-bodies.ts'
 import type { RoutePlugin, SoundBody } from './route.ts'
 
-// Only a list of files makes a body long.
+// Everything else in a body is short.
 const listLimitBytes = 8 << 20
 const maxLargeBodies = 4
 
@@ -78,7 +78,7 @@ export const deploymentCreationRoutes: RoutePlugin = async (app, { deps, once, i
       },
       bodyLimit: listLimitBytes,
       preParsing: async (request, reply) => {
-        // An archive isn't held in memory.
+        // Archives aren't held in memory.
         if (!announcesArchive(request)) admitLarge(request, reply)
       },
       validatorCompiler: (route) => {

@@ -1,4 +1,4 @@
-// /deployments/{id}/logs: what a build printed, and then its servers, in pages or as it comes.
+// /deployments/{id}/logs: what a build and then its servers printed, in pages or live.
 import { Named } from '../../schemas/common.ts'
 import { DeploymentParams, LogLines, LogMessage, LogQuery } from '../../schemas/deployments.ts'
 import { findDeployment, isFinished, linesAfter } from '../../services/deployments/index.ts'
@@ -41,7 +41,7 @@ export const deploymentLogRoutes: RoutePlugin = async (app, { deps }) => {
         wakesOnEvent: ({ subject }) => subject === id,
         wakesOnLog: (deploymentId) => deploymentId === id,
         async step(stream) {
-          // The state is read before the lines: once it is final, no line can follow those read after it.
+          // The state is read before the lines: once it is final, no more lines can follow.
           const { state } = await findDeployment(db, actor, id)
           const lines = await linesAfter(db, id, seq, streamBatch)
           for (const line of lines) {

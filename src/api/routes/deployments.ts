@@ -1,4 +1,4 @@
-// /deployments: read, wait, cancel, promote, delete.
+// /deployments: list, read, wait, cancel, promote, delete.
 import { Named, waitQuery } from '../../schemas/common.ts'
 import {
   Deployment,
@@ -89,7 +89,7 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
         waitSeconds: wait,
         async read() {
           const view = await getDeployment(db, urls, request.actor, id)
-          // Clients that wait open the production address next.
+          // Clients that wait open the production URL next.
           return { view, isServed: !wait || !view.current || (await isServedBy(db, request.actor, { id })) }
         },
         settled: ({ view, isServed }) => isFinished(view.state) && isServed,

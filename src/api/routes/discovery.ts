@@ -1,4 +1,4 @@
-// /dns/{domain}/discover: what the present nameservers of a domain have that its zone here lacks.
+// /dns/{domain}/discover: what the domain's current nameservers have that its zone here lacks.
 import { Named } from '../../schemas/common.ts'
 import { Discovery } from '../../schemas/discovery.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'

@@ -1,4 +1,4 @@
-// /dns/{domain}/records: list, create, read, change, delete, and many changes at once.
+// /dns/{domain}/records: list, create, read, change, delete, batch.
 import type { Static } from '@sinclair/typebox'
 import { Named } from '../../schemas/common.ts'
 import {

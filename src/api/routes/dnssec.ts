@@ -1,4 +1,4 @@
-// /dns/{domain}/dnssec: read, put, delete, and roll over; and the keys of another provider that signs the zone too.
+// /dns/{domain}/dnssec: read, turn on and off, roll over; and the keys of another provider that also signs the zone.
 import type { Static } from '@sinclair/typebox'
 import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'

@@ -1,4 +1,4 @@
-// /events: everything that happened, in pages or as it happens.
+// /events: everything that happened, in pages or live.
 
 import { Named } from '../../schemas/common.ts'
 import { EventList, EventMessage, EventQuery } from '../../schemas/events.ts'
@@ -17,7 +17,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
     '/events',
     {
       config: { scope: 'events:read', faults: ['quota_exceeded'], stream: EventMessage },
-      // `data` is one of many resources; trying each schema would cost too much.
+      // `data` is one of many resources; trying each schema would be slow.
       serializerCompiler: () => (payload) => JSON.stringify(payload),
       schema: {
         operationId: 'listEvents',
@@ -41,7 +41,7 @@ export const eventRoutes: RoutePlugin = async (app, { deps }) => {
       }
 
       const lastEventId = request.headers['last-event-id']
-      // Read before the response begins, so that no event after the start of the stream is missed.
+      // Read before the response starts, so that the stream misses no event.
       const from = await positionOf(db, actor, typeof lastEventId === 'string' ? lastEventId : null)
       return streaming(request, reply, (stream) => feed.follow(actor, filter, from, stream))
     },

@@ -1,4 +1,4 @@
-// Outside /api: the link of a mail that mutes its kind. A GET, which scanners of mails send too, only shows a button.
+// Outside /api: the unsubscribe link of an email. GET only shows a button, because email scanners follow links.
 import { createHash } from 'node:crypto'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
@@ -10,7 +10,7 @@ import type { Deps } from '../http/deps.ts'
 import { requireHttps, shedLoad } from '../http/requests/transport.ts'
 import { boundOpenPerAddress } from '../http/shares/shares.ts'
 
-// Nobody here has shown a token: no address may have all places.
+// Callers have no token, so one address can't use up the limit.
 const maxInFlight = 50
 const maxOpenPerAddress = 10
 // `List-Unsubscribe=One-Click`, as a form of either type.
@@ -32,7 +32,7 @@ function sendPage(reply: FastifyReply, status: number, body: Html): FastifyReply
   return reply.code(status).type('text/html; charset=utf-8').send(page.text)
 }
 
-// Whatever is wrong with it: nobody learns which people there are.
+// The same page for every error, so that nobody learns who has an account.
 const notValid = html`<h1>This link is not valid</h1><p>Open it as it stands in the mail, or <a href="/me">change which mails you get</a> after you signed in.</p>`
 
 const Link = Type.Object({
@@ -64,7 +64,7 @@ export const mailRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app,
   })
 
   const preParsing = async (request: FastifyRequest, reply: FastifyReply) => {
-    // Before the body is read, and so before the query has its defaults.
+    // Before the body is read, and so before the query gets its defaults.
     const link = Value.Default(Link, request.query)
     if (!Value.Check(Link, link) || !kindOfLink(vault, link)) return void sendPage(reply, 404, notValid)
   }

@@ -1,4 +1,4 @@
-// /projects/{project}/oidc: whose tokens are trusted; and outside /api, where CI exchanges them for short ones.
+// /projects/{project}/oidc: whose tokens are trusted; and outside /api, where CI exchanges them for short-lived ones.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { createReach } from '../../platform/http/checked-lookup.ts'
 import { clientOf } from '../../platform/http/client-address.ts'
@@ -94,15 +94,15 @@ export const oidcTrustRoutes: RoutePlugin = async (app, { deps }) => {
   )
 }
 
-const triesPerMinute = 60
+const attemptsPerMinute = 60
 const maxInFlight = 100
 const maxOpenPerAddress = 25
 
-/** Without a token of ours: who calls shows one of the issuer. */
+/** Without a Berth token: the caller shows one from its issuer. */
 export const oidcExchangeRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app, { deps }) => {
   const { db, config, sharedLimits: limits } = deps
   const keys = createIssuerKeys(config, createReach(config))
-  const tries = createRateLimit(triesPerMinute, limits && { limits, kind: 'oidc' })
+  const attempts = createRateLimit(attemptsPerMinute, limits && { limits, kind: 'oidc' })
   shedLoad(app, Math.min(config.maxInFlight, maxInFlight))
   boundOpenPerAddress(app, maxOpenPerAddress, maxInFlight)
   app.addHook('onRequest', async (request, reply) => {
@@ -142,8 +142,8 @@ export const oidcExchangeRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = asy
         response: { 200: Named(ExchangedToken) },
       },
       preParsing: async (request) => {
-        const { exceeded, resetSeconds } = await tries.take(clientOf(request.ip))
-        if (exceeded) throw tooMany(`More than ${triesPerMinute} exchanges in a minute.`, resetSeconds)
+        const { exceeded, resetSeconds } = await attempts.take(clientOf(request.ip))
+        if (exceeded) throw tooMany(`More than ${attemptsPerMinute} exchanges in a minute.`, resetSeconds)
       },
     },
     async (request) => {

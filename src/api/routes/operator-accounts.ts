@@ -104,7 +104,7 @@ export const operatorAccountRoutes: RoutePlugin = async (app, { deps, once }) =>
       const { actor, params, body } = request
       const change = { urls, input: body, precondition: precondition(request) }
       const account = await changeAccount(db, actor, params.id, change)
-      // Other replicas learn of it by notification; this one must not respond before its own cache is updated.
+      // Other replicas learn about it from a notification; this one must not respond before its own cache is updated.
       tokenDirectory.forgetAccount(account.id)
       return sendSingle(request, reply, account)
     },

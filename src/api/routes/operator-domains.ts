@@ -1,4 +1,4 @@
-// /operator/domains: disputes about names, settled by the platform's own staff.
+// /operator/domains: disputes about domain names, settled by the operator.
 import { Named } from '../../schemas/common.ts'
 import { DomainParams } from '../../schemas/domains.ts'
 import { AssignDomain, OperatorDomain } from '../../schemas/operator-domains.ts'

@@ -1,4 +1,4 @@
-// /operator/jobs: work in the background that was given up, to be run again or deleted.
+// /operator/jobs: failed background jobs, to retry or delete.
 import { Named } from '../../schemas/common.ts'
 import { Job, JobList, JobParams, JobQuery } from '../../schemas/jobs.ts'
 import { discardFailedJob, findFailedJob, pageOfFailedJobs, retryFailedJob } from '../../services/jobs/index.ts'

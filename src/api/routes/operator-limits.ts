@@ -1,4 +1,4 @@
-// /operator/accounts/{id}/limits: what one account may have, set by the platform's own staff.
+// /operator/accounts/{id}/limits: the limits of one account, set by the operator.
 
 import { AccountLimits, ChangeLimits } from '../../schemas/account.ts'
 import { Named } from '../../schemas/common.ts'
@@ -49,7 +49,7 @@ export const operatorLimitRoutes: RoutePlugin = async (app, { deps }) => {
       const { actor, params, body } = request
       const change = { accountId: params.id, input: body, precondition: precondition(request) }
       const limits = await changeLimits(db, config.quotas, actor, change)
-      // Other replicas learn of it by notification; this one must not respond before its own cache is updated.
+      // Other replicas learn about it from a notification; this one must not respond before its own cache is updated.
       tokenDirectory.forgetAccount(params.id)
       return sendLive(request, reply, limits, limits.changed)
     },

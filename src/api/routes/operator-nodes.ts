@@ -1,4 +1,4 @@
-// /operator/nodes: the processes of the installation, for the platform's own staff.
+// /operator/nodes: the processes of the installation.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Named } from '../../schemas/common.ts'
 import { ChangeNode, Node, NodeList, NodeParams, NodeQuery } from '../../schemas/nodes.ts'

@@ -1,4 +1,4 @@
-// /operator/takedowns: takes single hosts and projects from the web, and puts them back.
+// /operator/takedowns: takes hosts and projects off the web, and restores them.
 import { Named } from '../../schemas/common.ts'
 import {
   CreateTakedown,

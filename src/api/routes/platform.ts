@@ -1,4 +1,4 @@
-// Outside /api: health, the reference, openapi and the pages that explain each error code.
+// Outside /api: health, the reference, openapi.yaml, and a page for each error code.
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault, type FaultCode, faults } from '../../platform/errors.ts'
 import { version } from '../../platform/version.ts'
@@ -15,11 +15,11 @@ import { guideRoutes } from './guides.ts'
 
 const hidden = { schema: { hide: true } } as const
 
-// Pages for everybody are large, and an answer takes memory until it is read.
+// Public pages are large, and a response takes memory until it is read.
 const maxOpenPages = 200
 const maxOpenPagesPerAddress = 20
 
-/** What is where. */
+/** The links of the start page. */
 const index = {
   name: 'Berth',
   version,

@@ -1,4 +1,4 @@
-// /projects/{project}/production, /rollback and /pin: what served production, back to it, and whether it stays there.
+// /projects/{project}/production, /rollback and /pin: the history of production, rollbacks and pinning.
 import { Named } from '../../schemas/common.ts'
 import { Deployment } from '../../schemas/deployments.ts'
 import { ProductionEntryList, ProductionQuery, RollBack } from '../../schemas/production.ts'

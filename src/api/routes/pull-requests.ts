@@ -1,4 +1,4 @@
-// /projects/{project}/pull-requests: list them, and approve a commit of a fork.
+// /projects/{project}/pull-requests: list them, and approve a commit from a fork.
 import { Named } from '../../schemas/common.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
 import {

@@ -1,4 +1,4 @@
-// /deployments/{id}/redeploy: the same source once more.
+// /deployments/{id}/redeploy: deploys the same source again.
 import { Named } from '../../schemas/common.ts'
 import { Deployment, DeploymentParams, RedeployDeployment } from '../../schemas/deployments.ts'
 import { createPlanned, isUploaded, planRedeployment } from '../../services/deployments/index.ts'
@@ -6,7 +6,7 @@ import { closedByClient, isGone, leaveInFlight } from '../http/requests/transpor
 import { createTurns } from '../http/shares/turns.ts'
 import type { RoutePlugin } from './route.ts'
 
-// Each that waits has its list of files in memory.
+// Each waiting request holds its list of files in memory.
 const maxWaiting = 8
 
 export const redeploymentRoutes: RoutePlugin = async (app, { deps, once, inUploadTurn }) => {

@@ -1,4 +1,4 @@
-// /projects/{project}/repository-access: the deploy key or token by which a private repository is read.
+// /projects/{project}/repository-access: the deploy key or token that reads a private repository.
 import { Named } from '../../schemas/common.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
 import { PutRepositoryAccess, RepositoryAccess } from '../../schemas/repository-access.ts'

@@ -1,4 +1,4 @@
-// /deployments/{id}/runtime-logs: what the servers of a deployment print, in pages or as it comes.
+// /deployments/{id}/runtime-logs: what the servers of a deployment print, in pages or live.
 import { Fault, invalidField } from '../../platform/errors.ts'
 import { Named } from '../../schemas/common.ts'
 import { DeploymentParams } from '../../schemas/deployments.ts'

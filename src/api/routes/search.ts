@@ -1,4 +1,4 @@
-// /search: what an account has, found by a few characters.
+// /search: finds an account's resources by a few characters.
 import { Named } from '../../schemas/common.ts'
 import { SearchQuery, SearchResults } from '../../schemas/search.ts'
 import { search } from '../../services/search/index.ts'

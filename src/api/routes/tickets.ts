@@ -1,4 +1,4 @@
-// /tickets: open, read, list, change, and the conversation, as the customer sees them.
+// /tickets: list, create, read, change, and the messages, as the customer sees them.
 
 import { Named } from '../../schemas/common.ts'
 import {

@@ -1,4 +1,4 @@
-// /traffic, /projects/{project}/traffic and /dns/{domain}/traffic: what was asked, in buckets of time.
+// /traffic, /projects/{project}/traffic and /dns/{domain}/traffic: requests and queries over time.
 import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
 import { ProjectParams } from '../../schemas/projects.ts'
@@ -10,7 +10,7 @@ import type { RoutePlugin } from './route.ts'
 
 const delay = 'Servers add what they counted each minute.'
 
-// A wide range of many hosts is some hundred thousand rows: none of its connections is one of those for other routes.
+// A wide range over many hosts reads hundreds of thousands of rows, so it never uses the connections of other routes.
 const connectionGroups = ['traffic']
 const maxWaiting = 10
 

@@ -1,4 +1,4 @@
-// /uploads: content for deployments without git, by its hash, in one request or in pieces.
+// /uploads: content for deployments without git, addressed by its hash, whole or in pieces.
 import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'

@@ -1,4 +1,4 @@
-// /dns/{domain}/secondary: the primary elsewhere that a zone follows.
+// /dns/{domain}/secondary: the external primary that a zone follows.
 import type { Static } from '@sinclair/typebox'
 import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'

@@ -1,4 +1,4 @@
-// /dns/{domain}/zone: the zone file out and in, and what the nameservers serve of it.
+// /dns/{domain}/zone: export and import of the zone file, and what the nameservers serve.
 
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
@@ -25,7 +25,7 @@ import type { RoutePlugin } from './route.ts'
 const zoneFileTypes = ['text/dns', 'text/plain']
 const uploads = new WeakMap<FastifyRequest, ZoneUpload>()
 
-/** Receives a body as it comes; what is not wanted is refused before all of it is there. */
+/** Receives a body as it arrives, and refuses it early if possible. */
 function receive(request: FastifyRequest, body: IncomingMessage, upload: ZoneUpload): Promise<ZoneUpload> {
   if (body.destroyed) throw closedByClient()
   uploads.set(request, upload)
@@ -52,13 +52,13 @@ function discard(request: FastifyRequest): void {
 export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   const { db, config, zoneWork } = deps
 
-  // Only in this plugin: everywhere else a body is JSON, and here it never is.
+  // Only here: everywhere else a body is JSON.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(zoneFileTypes, async (request: FastifyRequest, body: IncomingMessage) => {
     if (Number(request.headers['content-length'] ?? 0) > zoneFileLimitBytes) throw new Fault('body_too_large')
     return receive(request, body, zoneWork.upload(request.actor.accountId))
   })
-  // Reached whenever the work has ended, also for a client that is gone; it may go before its file was read as well.
+  // Runs whenever the work has ended, even if the client is gone or disconnects before its file is read.
   app.addHook('onSend', async (request) => discard(request))
   app.addHook('onRequest', async (request, reply) => void reply.raw.once('close', () => discard(request)))
 
@@ -94,7 +94,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         showsServed: 'Zone-Served',
         faults: ['quota_exceeded', 'import_in_progress', 'precondition_required', 'zone_follows_primary'],
       },
-      // The body is text only in the reference: here it is octets that nobody has read yet.
+      // The body is text only in the document. Here it is a stream that nobody has read yet.
       validatorCompiler: (route) => (route.httpPart === 'body' ? () => true : compileValidator(route)),
       schema: {
         operationId: 'importZone',
@@ -128,7 +128,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
   app.get(
     '/dns/:domain/zone/status',
     {
-      // Asked of the nameservers each time.
+      // Queries the nameservers each time.
       config: { scope: 'dns:read', inZoneParts: true, withoutEtag: true },
       schema: {
         operationId: 'getZoneStatus',
@@ -144,7 +144,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request) => {
       const zone = await findZone(db, request.actor, request.params.domain)
-      // Our own listeners have the names that the domain knows them by; secondaries have none but their address.
+      // Our own listeners have the names that the domain uses; secondaries have only their address.
       const names = nameserversOf(config.nameservers, zone.nameservers)
       const own = config.nameserverListen.map((address, index) => ({ address, name: names[index] ?? address }))
       const secondaries = config.nameserverSecondaries.map((address) => ({ address, name: address }))

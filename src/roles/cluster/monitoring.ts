@@ -1,4 +1,4 @@
-// What the metrics port of a server with worker processes answers: sums of all processes, and the readiness of all.
+// The metrics and readiness of a server with worker processes: sums of all processes, and the state of all.
 import { AggregatorRegistry, Counter, Gauge, type Registry } from 'prom-client'
 import type { Health, HealthReport } from '../../platform/observe/health.ts'
 import type { Monitored } from '../../platform/observe/metrics.ts'
@@ -8,8 +8,8 @@ import type { WorkerProcess } from './process.ts'
 
 export type Monitoring = {
   monitored: Monitored
-  /** What an ended process has counted stays in the sums: a counter that falls would be taken for a restart. */
-  noteEnd(process: WorkerProcess, unasked: boolean): void
+  /** Counts of an exited process stay in the sums, because a counter that falls looks like a restart. */
+  noteEnd(process: WorkerProcess, unexpected: boolean): void
   watch(workers: Workers): void
 }
 
@@ -19,7 +19,7 @@ export function createMonitoring(registry: Registry, health: Health): Monitoring
   const registers = [registry]
   const deaths = new Counter({
     name: 'berth_worker_deaths_total',
-    help: 'Worker processes that ended unasked and were started again.',
+    help: 'Worker processes that exited unexpectedly and were restarted.',
     registers,
   })
   new Gauge({
@@ -50,9 +50,9 @@ export function createMonitoring(registry: Registry, health: Health): Monitoring
   }
 
   return {
-    monitored: { registry: { contentType: registry.contentType, metrics }, health: { check } },
-    noteEnd(process, unasked) {
-      if (unasked) deaths.inc()
+    monitored: { registry: { contentType: registry.contentType, metrics }, health: { look } },
+    noteEnd(process, unexpected) {
+      if (unexpected) deaths.inc()
       const counted = process.metrics.filter(({ type }) => isCounted(String(type)))
       ended = jsonOf([ended, counted])
     },
@@ -62,7 +62,7 @@ export function createMonitoring(registry: Registry, health: Health): Monitoring
   }
 }
 
-// prom-client's JSON has the names of its types, its declaration their numbers.
+// prom-client's JSON has the names of its types, its type declarations have their numbers.
 const isCounted = (type: string) => type === 'counter' || type === 'histogram'
 
 function jsonOf(lists: Metrics[]): Metrics {
@@ -78,7 +78,7 @@ function missing(count: number, ready: number): HealthReport {
 
 const statuses = ['ok', 'degraded', 'unavailable'] as const
 
-/** The worst status, and of each check the first answer that is not ok. */
+/** The worst status, and for each check the first result that isn't ok. */
 function merge(reports: HealthReport[]): HealthReport {
   const checks: Record<string, string> = {}
   for (const report of reports) {

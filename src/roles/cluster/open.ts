@@ -1,4 +1,4 @@
-// Runs api and edge in worker processes, for the primary, which has everything that exists once for a server.
+// Runs api and edge in worker processes; the primary runs what a server has only once.
 import { forgetMember, newMemberId } from '../../services/limits/index.ts'
 import type { Closing } from '../opening/closing.ts'
 import type { Start, ToWorker } from '../opening/messages.ts'
@@ -13,37 +13,37 @@ export async function openCluster(shared: Shared, options: ClusterOptions, closi
   const monitoring = createMonitoring(registry, health)
   let ticketKey = ''
   let workers: Workers | null = null
-  function tellAll(message: ToWorker): void {
+  function sendAll(message: ToWorker): void {
     for (const process of workers?.living ?? []) process.tell(message)
   }
   const unfollow = tickets.follow((key) => {
     ticketKey = key.toString('base64')
-    tellAll({ kind: 'ticketKey', key: ticketKey })
+    sendAll({ kind: 'ticketKey', key: ticketKey })
   })
   closing.add(unfollow)
   workers = await startWorkers({
     count: options.count,
     drainSeconds: config.drainSeconds,
     log,
-    startOf: (place) => ({
+    startOf: (slot) => ({
       kind: 'start',
       ...options,
       databaseUrl,
       member: newMemberId(),
       ticketKey,
-      keepsSnapshots: place === 0,
+      keepsSnapshots: slot === 0,
       drained: draining.has('drained'),
     }),
-    onEnd(process, unasked) {
-      monitoring.noteEnd(process, unasked)
-      // What a dead one held open counts no longer; one that left in order has said so itself.
-      if (unasked) void forgetMember(db, process.start.member).catch(() => {})
+    onEnd(process, unexpected) {
+      monitoring.noteEnd(process, unexpected)
+      // Waits and streams of a dead worker no longer count; one that shut down has said so itself.
+      if (unexpected) void forgetMember(db, process.start.member).catch(() => {})
     },
   })
   const started = workers
   closing.add(() => started.stop(false))
   for (const change of ['abort', 'resume']) {
-    draining.addEventListener(change, () => tellAll({ kind: 'drained', drained: draining.has('drained') }))
+    draining.addEventListener(change, () => sendAll({ kind: 'drained', drained: draining.has('drained') }))
   }
   load.include(() => started.processes.map((process) => process.load))
   monitoring.watch(started)

@@ -1,6 +1,6 @@
-// The worker processes of `--workers`: starts them, starts those that died again, replaces them one by one, stops all.
-// The primary accepts connections and hands each to the next worker that is free (node:cluster). Sockets of their own
-// (SO_REUSEPORT) would cost less for each connection, but one that is closed resets the connections in its queue.
+// The worker processes of `--workers`: starts them, restarts those that die, replaces them one by one, stops all. The
+// primary accepts connections and hands each to the next free worker (node:cluster). Separate sockets (SO_REUSEPORT)
+// would cost less per connection, but closing one resets the connections in its queue.
 import cluster from 'node:cluster'
 import type { Logger } from 'pino'
 import type { Start } from '../opening/messages.ts'
@@ -8,11 +8,11 @@ import { startProcess, type WorkerProcess } from './process.ts'
 
 export type Workers = {
   readonly count: number
-  /** One for each place, also if it is not ready. */
+  /** One for each slot, even if it isn't ready. */
   readonly processes: readonly WorkerProcess[]
-  /** Those that are to serve, and those that still do. */
+  /** Those that should serve, and those that still do. */
   readonly living: ReadonlySet<WorkerProcess>
-  /** Replaces each by a new one, one after the other: the new one serves before the old one begins to leave. */
+  /** Replaces one process after another: the new one serves before the old one starts to leave. */
   replaceAll(): Promise<void>
   /** Resolves when all are gone. */
   stop(drain: boolean): Promise<void>
@@ -22,65 +22,65 @@ export type WorkersOptions = {
   count: number
   drainSeconds: number
   log: Logger
-  /** What the worker in a place, counted from 0, begins with. */
-  startOf(place: number): Start
-  /** Called when one has ended; `unasked` if it was not told to. */
-  onEnd(process: WorkerProcess, unasked: boolean): void
+  /** The start message of the worker in a slot, counted from 0. */
+  startOf(slot: number): Start
+  /** Called when one has exited; `unexpected` unless it was told to. */
+  onEnd(process: WorkerProcess, unexpected: boolean): void
 }
 
-type Place = { number: number; process: WorkerProcess; startedMs: number; failures: number; retry?: NodeJS.Timeout }
+type Slot = { number: number; process: WorkerProcess; startedMs: number; failures: number; retry?: NodeJS.Timeout }
 
 const minPauseMs = 1_000
 const maxPauseMs = 30_000
-// One that lived as long is started again at once.
+// A process that lived this long is restarted at once.
 const steadyMs = 60_000
-// One that is not heard for so long hangs, and connections that it has would hang with it.
+// A process that has been silent for this long hangs, and so do its connections.
 const silentMs = 60_000
-const lookMs = 5_000
-// Beside the drain: what requests and streams get to end, and some more.
+const checkMs = 5_000
+// In addition to the drain: the time for requests and streams to end, and some more.
 const leavingMs = 20_000
 
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { count, drainSeconds, log, startOf, onEnd } = options
   const living = new Set<WorkerProcess>()
-  const places: Place[] = []
+  const slots: Slot[] = []
   let started = false
   let stopping = false
   let replacing: Promise<void> | null = null
   cluster.schedulingPolicy = cluster.SCHED_RR
 
-  /** A process that has no place yet. */
-  function begin(number: number): WorkerProcess {
+  /** A process that has no slot yet. */
+  function start(number: number): WorkerProcess {
     const process = startProcess(startOf(number))
     living.add(process)
     void process.exited.then((how) => {
       living.delete(process)
-      const place = places.find((one) => one.process === process)
-      const unasked = started && !stopping && place !== undefined
-      onEnd(process, unasked)
-      if (unasked) startAgain(place, how)
+      const slot = slots.find((one) => one.process === process)
+      const unexpected = started && !stopping && slot !== undefined
+      onEnd(process, unexpected)
+      if (unexpected) restart(slot, how)
     })
     return process
   }
 
-  function startAgain(place: Place, how: string): void {
-    place.failures = performance.now() - place.startedMs > steadyMs ? 0 : place.failures + 1
-    const pauseMs = place.failures === 0 ? 0 : Math.min(maxPauseMs, minPauseMs * 2 ** (place.failures - 1))
-    const told = { worker: place.number + 1, workerPid: place.process.pid, how, pauseMs }
-    log.error(told, 'a worker process ended unasked and is started again')
-    place.retry = setTimeout(() => fill(place, begin(place.number)), pauseMs)
+  function restart(slot: Slot, how: string): void {
+    slot.failures = performance.now() - slot.startedMs > steadyMs ? 0 : slot.failures + 1
+    const pauseMs = slot.failures === 0 ? 0 : Math.min(maxPauseMs, minPauseMs * 2 ** (slot.failures - 1))
+    const details = { worker: slot.number + 1, workerPid: slot.process.pid, how, pauseMs }
+    log.error(details, 'a worker process exited unexpectedly and is restarted')
+    slot.retry = setTimeout(() => fill(slot, start(slot.number)), pauseMs)
   }
 
-  function fill(place: Place, process: WorkerProcess): void {
-    clearTimeout(place.retry)
-    Object.assign(place, { process, startedMs: performance.now() })
+  function fill(slot: Slot, process: WorkerProcess): void {
+    clearTimeout(slot.retry)
+    Object.assign(slot, { process, startedMs: performance.now() })
   }
 
   async function leave(process: WorkerProcess, drain: boolean, replaced: boolean): Promise<void> {
     process.tell({ kind: 'stop', drain, replaced })
     const timer = setTimeout(
       () => {
-        log.error({ workerPid: process.pid }, 'a worker process does not end and is killed')
+        log.error({ workerPid: process.pid }, 'a worker process does not exit and is killed')
         process.kill()
       },
       (drain ? drainSeconds * 1000 : 0) + leavingMs,
@@ -89,71 +89,71 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     clearTimeout(timer)
   }
 
-  async function replace(place: Place): Promise<void> {
-    const next = begin(place.number)
+  async function replace(slot: Slot): Promise<void> {
+    const next = start(slot.number)
     await next.ready
-    const { process: old } = place
-    fill(place, next)
+    const { process: old } = slot
+    fill(slot, next)
     await leave(old, true, true)
   }
 
   async function replaceEach(): Promise<void> {
-    log.info({ workers: count }, 'the worker processes are replaced one by one')
-    for (const place of places) {
+    log.info({ workers: count }, 'replacing the worker processes one by one')
+    for (const slot of slots) {
       if (stopping) return
       try {
-        await replace(place)
+        await replace(slot)
       } catch (err) {
-        return log.error({ err, worker: place.number + 1 }, 'a new worker process did not start, so the old ones stay')
+        return log.error({ err, worker: slot.number + 1 }, 'a new worker process did not start, so the old ones stay')
       }
     }
-    log.info({ workers: count }, 'all worker processes were replaced')
+    log.info({ workers: count }, 'replaced all worker processes')
   }
 
   function killSilent(): void {
     for (const process of living) {
       if (!process.isReady || performance.now() - process.heardMs < silentMs) continue
-      log.error({ workerPid: process.pid }, 'a worker process does not answer and is killed')
+      log.error({ workerPid: process.pid }, 'a worker process does not respond and is killed')
       process.kill()
     }
   }
-  const looking = setInterval(killSilent, lookMs)
-  looking.unref()
+  const checking = setInterval(killSilent, checkMs)
+  checking.unref()
 
   async function stop(drain: boolean): Promise<void> {
     stopping = true
-    clearInterval(looking)
-    for (const place of places) clearTimeout(place.retry)
+    clearInterval(checking)
+    for (const slot of slots) clearTimeout(slot.retry)
     await Promise.all(Array.from(living, (process) => leave(process, drain, false)))
   }
 
   try {
     for (let number = 0; number < count; number++) {
-      places.push({ number, process: begin(number), startedMs: performance.now(), failures: 0 })
-      // The first one alone: what keeps it from starting is told once.
-      if (number === 0) await places[0]!.process.ready
+      slots.push({ number, process: start(number), startedMs: performance.now(), failures: 0 })
+      // Only the first one: why it can't start is reported once.
+      if (number === 0) await slots[0]!.process.ready
     }
-    await Promise.all(places.map(({ process }) => process.ready))
+    await Promise.all(slots.map(({ process }) => process.ready))
   } catch (error) {
     await stop(false)
     throw error
   }
   started = true
-  for (const place of places) if (!living.has(place.process)) startAgain(place, 'it ended at once')
+  for (const slot of slots) if (!living.has(slot.process)) restart(slot, 'it exited at once')
   return {
     count,
     get processes() {
-      return places.map(({ process }) => process)
+      return slots.map(({ process }) => process)
     },
     living,
     replaceAll() {
-      // Asked again meanwhile, it begins anew: the first ones are of before.
+      // A request during a replacement starts over, because the first processes predate it.
       const before = replacing ?? Promise.resolve()
-      const mine = before.then(replaceEach).finally(() => {
-        if (replacing === mine) replacing = null
+      const own = before.then(replaceEach).finally(() => {
+        if (replacing === own) replacing = null
       })
-      replacing = mine
-      return mine
+      replacing = own
+      return own
     },
     stop,
   }

@@ -1,4 +1,4 @@
-// One worker process, seen from the primary: started, asked, and followed to its end.
+// One worker process as the primary sees it: started, queried, and followed until it exits.
 import cluster from 'node:cluster'
 import type { Load } from '../../services/nodes/index.ts'
 import type { Answers, FromWorker, Metrics, Start, ToWorker } from '../opening/messages.ts'
@@ -7,36 +7,36 @@ export type WorkerProcess = {
   readonly pid: number
   readonly start: Start
   readonly isReady: boolean
-  /** When it told something last: a message comes every few seconds while its event loop turns. */
+  /** When its last message came: one comes every few seconds while its event loop runs. */
   readonly heardMs: number
-  /** How busy it was, as told last. */
+  /** Its load as last reported. */
   readonly load: Load
-  /** What it told last of its metrics. */
+  /** Its metrics as last reported. */
   readonly metrics: Metrics
-  /** Rejects if it ends before. */
+  /** Rejects if it exits before. */
   readonly ready: Promise<void>
-  /** Resolves with how it ended. */
+  /** Resolves with how it exited. */
   readonly exited: Promise<string>
-  /** Null if it is gone or does not answer in time. */
+  /** Null if it is gone or doesn't respond in time. */
   ask<W extends keyof Answers>(what: W, role?: string): Promise<Answers[W] | null>
   tell(message: ToWorker): void
   kill(): void
 }
 
-/** The sentence of a worker that could not start; it has said why itself. */
+/** The error of a worker that couldn't start; the worker itself has logged why. */
 export class WorkerFailed extends Error {
   override name = 'WorkerFailed'
 }
 
-// Below the three seconds that balancers usually wait, and above what a check takes at most.
-const answerMs = 2_800
+// Below the three seconds that load balancers usually wait, and above the longest check.
+const answerTimeoutMs = 2_800
 
 export function startProcess(start: Start): WorkerProcess {
   const worker = cluster.fork()
   const ready = Promise.withResolvers<void>()
   const exited = Promise.withResolvers<string>()
-  const questions = new Map<number, (value: unknown) => void>()
-  let asked = 0
+  const pending = new Map<number, (value: unknown) => void>()
+  let lastId = 0
   let isReady = false
   let heardMs = performance.now()
   let metrics: Metrics = []
@@ -46,11 +46,11 @@ export function startProcess(start: Start): WorkerProcess {
   function end(how: string): void {
     isReady = false
     ready.reject(new WorkerFailed(`A worker process ended before it was ready (${how}).`))
-    for (const answer of questions.values()) answer(null)
+    for (const answer of pending.values()) answer(null)
     exited.resolve(how)
   }
   function tell(message: ToWorker): void {
-    // Whoever is gone is told nothing; its end is heard of separately.
+    // A dead process gets nothing; its exit is reported separately.
     if (worker.isConnected()) worker.send(message, () => {})
   }
 
@@ -61,7 +61,7 @@ export function startProcess(start: Start): WorkerProcess {
       ready.resolve()
     } else if (message.kind === 'last') metrics = message.metrics
     else if (message.kind === 'load') load = message.load
-    else questions.get(message.id)?.(message.value)
+    else pending.get(message.id)?.(message.value)
   })
   worker.on('exit', (code, signal) => end(signal ?? `exit code ${code}`))
   worker.on('error', (error) => worker.process.pid === undefined && end(error.message))
@@ -88,14 +88,14 @@ export function startProcess(start: Start): WorkerProcess {
     exited: exited.promise,
     async ask<W extends keyof Answers>(what: W, role?: string) {
       if (!isReady) return null
-      const id = ++asked
+      const id = ++lastId
       const { promise, resolve } = Promise.withResolvers<unknown>()
-      const timer = setTimeout(() => resolve(null), answerMs)
-      questions.set(id, resolve)
+      const timer = setTimeout(() => resolve(null), answerTimeoutMs)
+      pending.set(id, resolve)
       tell({ kind: 'ask', id, what, role })
       const answer = (await promise) as Answers[W] | null
       clearTimeout(timer)
-      questions.delete(id)
+      pending.delete(id)
       if (what === 'metrics' && answer) metrics = answer as Metrics
       return answer
     },

@@ -20,11 +20,11 @@ const SECRETS = ['secrets-key', 'test-key']
 const demoName = 'demo'
 
 /**
- * Others may traverse it, because under root the embedded database runs as another user, but all entries are closed to
- * them: the user of a build that escaped its sandbox is one of them. Modes of an older installation are corrected;
- * other names are not touched, because the operator may have chosen a directory with other files.
+ * Others may traverse it, because under root the embedded database runs as another user. All entries are closed to
+ * them, because the user of a build that escaped its sandbox is one of them. Modes of an older installation are
+ * corrected. Other names stay untouched, because the operator may have chosen a directory with other files.
  */
-export async function makeDataDirectory(path: string): Promise<void> {
+export async function createDataDirectory(path: string): Promise<void> {
   if (!existsSync(path)) {
     await mkdir(path, { recursive: true })
     await chmod(path, 0o711)
@@ -33,7 +33,7 @@ export async function makeDataDirectory(path: string): Promise<void> {
   for (const name of [...DIRECTORIES, ...SECRETS]) await close(join(path, name))
 }
 
-/** Removes all rights of group and others, if we may. */
+/** Removes all permissions of group and others, if we may. */
 async function close(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   if (found === undefined || (found.mode & 0o077) === 0) return
@@ -54,15 +54,15 @@ export async function writePrivately(path: string, text: string): Promise<void> 
   await rename(`${path}.new`, path)
 }
 
-/** Makes the demo account on an empty platform and returns its test key; null when there are accounts already. */
-export async function makeDemo(
+/** Creates the demo account on an empty platform and returns its test key; null if there are accounts already. */
+export async function createDemo(
   db: Database,
   urls: Urls,
   config: Pick<Config, 'dataDir' | 'region'>,
 ): Promise<string | null> {
   if ((await db.account.count()) > 0) return null
-  await makeDemoRepository(join(config.dataDir, 'repos'))
-  // One transaction: if this start dies here, the next one repeats it.
+  await createDemoRepository(join(config.dataDir, 'repos'))
+  // In one transaction: if this start dies here, the next one repeats it.
   const token = await db.$transaction(async (db) => {
     const { account, token } = await createAccount(db, demoName)
     const actor = { accountId: account.id, tokenId: 'system', scopes: ['*'] as const, projectIds: null }
@@ -74,7 +74,7 @@ export async function makeDemo(
   return token
 }
 
-/** A link for the first owner of the demo account, another one at each start; null as soon as it has a member. */
+/** A link for the first owner of the demo account, a new one on each start; null once the account has a member. */
 export async function linkToDemo(db: Database, baseUrl: string): Promise<string | null> {
   const account = await db.account.findUnique({ where: { name: demoName } })
   if (!account || !(await hasNoMember(db, account.id))) return null
@@ -99,7 +99,7 @@ const demoFiles = {
   '404.html': '<!doctype html><title>Not found</title><h1>There is no such page</h1>\n',
 }
 
-async function makeDemoRepository(root: string): Promise<void> {
+async function createDemoRepository(root: string): Promise<void> {
   const bare = join(root, 'demo/hello.git')
   if (existsSync(bare)) return
   await mkdir(dirname(bare), { recursive: true })

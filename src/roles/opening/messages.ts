@@ -1,4 +1,4 @@
-// What the primary process of `--workers` and its worker processes tell each other.
+// Messages between the primary process of `--workers` and its worker processes.
 import type { MetricObjectWithValues, MetricValue } from 'prom-client'
 import type { HealthReport } from '../../platform/observe/health.ts'
 import type { Load } from '../../services/nodes/index.ts'
@@ -15,15 +15,15 @@ export type Start = {
   roles: readonly string[]
   /** The id of the server among the nodes. */
   node: string
-  /** Worker processes of the server, which share what is configured for it. */
+  /** The number of worker processes, which share what is configured for the server. */
   count: number
-  /** Also where the primary runs the database itself. */
+  /** Set even if the primary runs the database itself. */
   databaseUrl: string
-  /** By which the worker shares limits, known to the primary so that it can tell of its death. */
+  /** The worker's id for shared limits. The primary knows it, so that it can report the worker's death. */
   member: string
-  /** In base64, as all octets here: messages are JSON. */
+  /** In base64, like all bytes here, because messages are JSON. */
   ticketKey: string
-  /** One worker keeps last-good snapshots for all. */
+  /** One worker stores snapshots for all. */
   keepsSnapshots: boolean
   drained: boolean
 }
@@ -33,16 +33,16 @@ export type Answers = { metrics: Metrics; health: HealthReport }
 export type ToWorker =
   | Start
   | { kind: 'ticketKey'; key: string }
-  /** The operator drains the node, or no longer. */
+  /** The operator drains the node, or ends the drain. */
   | { kind: 'drained'; drained: boolean }
-  /** `replaced`: another worker has its place already. */
+  /** `replaced`: another worker already has its slot. */
   | { kind: 'stop'; drain: boolean; replaced: boolean }
   | { kind: 'ask'; id: number; what: keyof Answers; role: string | undefined }
 
 export type FromWorker =
   | { kind: 'ready' }
-  /** From time to time, for the row of the node. */
+  /** From time to time, for the node's row. */
   | { kind: 'load'; load: Load }
   | { kind: 'answer'; id: number; value: Answers[keyof Answers] }
-  /** Sent before it leaves, so that nothing it counted is lost. */
+  /** Sent before it leaves, so that no counts are lost. */
   | { kind: 'last'; metrics: Metrics }

@@ -1,4 +1,4 @@
-// Finds out before anything is started that another program listens where this one is to listen.
+// Checks before anything starts whether another program uses one of our ports.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../../config.ts'
@@ -6,8 +6,8 @@ import { claim } from '../../embedded-postgres/processes.ts'
 import { tryToListen } from '../../platform/http/ports.ts'
 
 /**
- * Rejects as `listen` would seconds later. Only for a start with an embedded database: others may be started while the
- * process that they replace still serves.
+ * Rejects where `listen` would fail seconds later. Only for a start with an embedded database: other processes may
+ * start while the one they replace still serves.
  */
 export async function refuseTakenPorts(config: Config, roles: readonly string[]): Promise<void> {
   const { host, edge } = config
@@ -20,7 +20,7 @@ export async function refuseTakenPorts(config: Config, roles: readonly string[])
       ...(roles.includes('nameserver') ? config.nameserverListen : []),
     ])
   } catch (error) {
-    // Perhaps this very installation is running, which is the better thing to say.
+    // If this very installation is running, that is the better error.
     const directory = join(config.dataDir, 'postgres')
     if (existsSync(directory)) await (await claim(directory))()
     throw error

@@ -1,4 +1,4 @@
-// The schema of the database: applied by this process, or waited for where `berth migrate` is a step of its own.
+// The database schema: applied by this process, or awaited if `berth migrate` is a separate step.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { migrate, missingMigrations } from '../../../prisma/migrate.ts'
@@ -7,9 +7,11 @@ import { isDatabaseLost } from '../../platform/database/database.ts'
 export type Schema = {
   /** For health: null, or what is missing. */
   readiness(): string | null
-  /** Resolves when the schema is there. Rejects if the database does not answer, or cannot be migrated. */
+  /** Resolves when the schema is complete. Rejects if the database is unavailable or can't be migrated. */
   prepare(): Promise<void>
-  /** Resolves when the database is back and has the schema. Never rejects: whoever serves meanwhile goes on. */
+  /**
+   * Resolves when the database is back and has the schema. Never rejects, because roles continue to serve meanwhile.
+   */
   prepareLater(): Promise<void>
 }
 
@@ -35,7 +37,7 @@ export function createSchema(url: string, { migrates, log, signal }: SchemaOptio
   }
 
   async function prepareLater(): Promise<void> {
-    let told = missing.join()
+    let logged = missing.join()
     for (;;) {
       try {
         await delay(retryMs, undefined, { signal, ref: false })
@@ -44,30 +46,31 @@ export function createSchema(url: string, { migrates, log, signal }: SchemaOptio
       }
       try {
         if (await attempt()) return
-        if (missing.join() !== told) log.warn({ missing }, lacks(missing))
-        told = missing.join()
+        if (missing.join() !== logged) log.warn({ missing }, describeMissing(missing))
+        logged = missing.join()
       } catch (err) {
         const { message } = err as Error
-        if (!isDatabaseLost(err) && message !== told) log.error({ err }, 'the database is there and cannot be migrated')
-        told = message
+        if (!isDatabaseLost(err) && message !== logged)
+          log.error({ err }, 'the database is back but cannot be migrated')
+        logged = message
       }
     }
   }
 
   return {
-    readiness: () => (missing.length > 0 ? lacks(missing) : null),
+    readiness: () => (missing.length > 0 ? describeMissing(missing) : null),
     async prepare() {
       if (await attempt()) return
-      log.warn({ missing }, lacks(missing))
+      log.warn({ missing }, describeMissing(missing))
       await prepareLater()
-      log.info('the schema of the database is there')
+      log.info('the database schema is complete')
     },
     prepareLater,
   }
 }
 
-/** What to do about migrations that are missing, in one sentence. */
-export function lacks(missing: readonly string[]): string {
+/** What to do about missing migrations, in one sentence. */
+export function describeMissing(missing: readonly string[]): string {
   return `The schema of the database is older than this version, by ${count(missing.length)} from ${missing[0]} on: run \`berth migrate\`.`
 }
 

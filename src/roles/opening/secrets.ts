@@ -1,4 +1,4 @@
-// Checks SECRETS_KEY at the start or, if the database is away then, when it is back.
+// Checks SECRETS_KEY at startup or, if the database is down then, once it is back.
 import { setTimeout as delay } from 'node:timers/promises'
 import { isTimedOut } from '../../platform/database/database.ts'
 import { admitKey, secretsReadiness, WrongKey } from '../../services/secrets/index.ts'
@@ -8,10 +8,10 @@ const retryMs = 1_000
 
 type SecretsDeps = Pick<Shared, 'db' | 'workerDb' | 'vault' | 'health' | 'log' | 'away' | 'migrated'>
 
-/** Throws WrongKey; if the database was away, readiness of the roles says so instead, because they serve already. */
+/** Throws WrongKey. If the database was down, readiness of the roles reports it instead, because they already serve. */
 export async function openSecrets(deps: SecretsDeps, roles: readonly string[]): Promise<void> {
   if (deps.away) return void admitLater(deps, roles)
-  // Processes that start together take turns, which may take longer than a statement waits for a lock.
+  // Processes that start together take turns, which may exceed the lock timeout of a statement.
   await admit(deps, roles, isTimedOut)
 }
 
@@ -36,7 +36,7 @@ async function admitLater(deps: SecretsDeps, roles: readonly string[]): Promise<
   try {
     await admit(deps, roles, (error) => !(error instanceof WrongKey))
   } catch (err) {
-    deps.log.error({ err }, 'the database is back, and has another key')
+    deps.log.error({ err }, 'the database is back, but uses another key')
     deps.health.add('secrets', () => (err as Error).message, roles)
   }
 }

@@ -23,17 +23,17 @@ import type { Closing } from './closing.ts'
 import { readSecretsKey } from './first-start.ts'
 import type { Start } from './messages.ts'
 import { createSchema } from './schema.ts'
-import { openPlace, openPools } from './storage.ts'
+import { openDataDirectory, openPools } from './storage.ts'
 
 export type Shared = Awaited<ReturnType<typeof openShared>>
 
-/** Without them these roles answer wrongly or not at all; edge and nameserver go on with what they know. */
+/** Roles that can't work correctly without the database; edge and nameserver continue with what they know. */
 const needDatabase = ['api', 'worker']
 
 export type Process = {
   log: Logger
   closing: Closing
-  /** Begins when the process is to stop, or the operator asks for it. */
+  /** Starts when the process shuts down, or when the operator asks for it. */
   draining: Draining
   /** Whether this process applies migrations; another waits until they are applied. */
   migrates: boolean
@@ -49,11 +49,11 @@ export async function openShared(
 ) {
   const isFirst = config.databaseUrl === null && !existsSync(join(config.dataDir, 'postgres'))
   terminal?.status(isFirst ? 'Creating the database…' : 'Starting…')
-  const postgres = await openPlace(config, { beside: false })
+  const postgres = await openDataDirectory(config, { beside: false })
   closing.add(() => postgres.close())
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  boundAggregates(registry)
+  setAggregators(registry)
   const health = createHealth(roles)
   health.add('draining', draining.readiness)
   const started = health.add('start', () => 'The process is starting.')
@@ -90,12 +90,12 @@ export async function openShared(
   const repositories = createRepositories(config.gitUrlTemplate, localRepositories, config.searchPath, reach)
   const artifacts = openArtifacts(config, log)
   closing.add(() => artifacts.close())
-  // A worker puts builds back, and an edge serves what it has.
+  // A worker postpones builds, and an edge serves what it has.
   if (config.artifacts) health.add('artifacts', artifacts.readiness, [])
   const tickets = createTicketKeys(worker && Buffer.from(worker.ticketKey, 'base64'))
   closing.add(() => tickets.close())
   const urls = createUrls(config)
-  // An embedded database is there whenever this process is.
+  // An embedded database is available whenever this process is.
   const directory = join(config.dataDir, 'snapshots')
   const readOnly = worker?.keepsSnapshots === false
   const snapshots = config.databaseUrl ? createSnapshots({ directory, vault, log, registry, readOnly }) : undefined
@@ -118,10 +118,10 @@ export async function openShared(
     connectionShares: createConnectionShares(),
     draining,
     worker,
-    /** What the metrics port tells of. */
+    /** What the metrics port reports. */
     monitored,
     load: createLoadMeter(),
-    /** To be called when all roles are open: the process is not ready before. */
+    /** Call when all roles are open; the process isn't ready before. */
     started,
     broken: postgres.broken,
     away,
@@ -129,8 +129,8 @@ export async function openShared(
   }
 }
 
-/** Of several processes, the slowest tells how slow they are, and the first one when they were started. */
-function boundAggregates(registry: Registry): void {
+/** Of several processes, the slowest determines the delays, and the first one the start time. */
+function setAggregators(registry: Registry): void {
   for (const metric of registry.getMetricsAsArray()) {
     if (metric.aggregator === 'average') metric.aggregator = 'max'
     if (metric.aggregator === 'omit') metric.aggregator = 'min'

@@ -9,14 +9,14 @@ import { DirectoryInUse } from '../../embedded-postgres/processes.ts'
 import { findRunningPostgres } from '../../embedded-postgres/running.ts'
 import { closeDatabase, type Database, openDatabase } from '../../platform/database/database.ts'
 import { openReadiness, type Readiness } from '../../platform/observe/readiness.ts'
-import { makeDataDirectory } from './first-start.ts'
-import { lacks } from './schema.ts'
+import { createDataDirectory } from './first-start.ts'
+import { describeMissing } from './schema.ts'
 
 export type Postgres = {
   url: string
-  /** Whether another process runs it, and migrates it. */
+  /** Whether another process runs and migrates it. */
   shared: boolean
-  /** Resolves with a sentence if the embedded database ends unexpectedly. */
+  /** Resolves with a sentence if the embedded database exits unexpectedly. */
   broken: Promise<string>
   close(): Promise<void>
 }
@@ -30,26 +30,24 @@ export type Pools = {
   close(): Promise<void>
 }
 
-// How long a command waits for a server that starts, and how often it looks.
-const settlingMs = 30_000
-const lookMs = 100
+// How long a command waits for a starting server, and how often it checks.
+const startTimeoutMs = 30_000
+const pollMs = 100
 
-/** The file that says that a restore has not ended; nothing starts on such a directory. */
+/** The file that marks an incomplete restore; nothing starts on such a directory. */
 export const restoreMark = (dataDir: string) => resolve(dataDir, 'restore-incomplete')
 
 export function refuseHalfRestored(dataDir: string): void {
   if (!existsSync(restoreMark(dataDir))) return
-  throw new ConfigError(
-    `${dataDir} is the place of a restore that did not end, so it is not complete. Empty it and restore again.`,
-  )
+  throw new ConfigError(`${dataDir} is incomplete because a restore did not finish. Empty it and restore again.`)
 }
 
-/** A command may use the embedded database of a server that runs (`beside`); a server wants its own. */
+/** A command may use the embedded database of a running server (`beside`); a server wants its own. */
 export async function openPostgres(config: Config, { beside }: { beside: boolean }): Promise<Postgres> {
   const broken = new Promise<string>(() => {})
   if (config.databaseUrl) return { url: config.databaseUrl, shared: false, broken, close: async () => {} }
   const directory = join(config.dataDir, 'postgres')
-  const deadlineMs = Date.now() + settlingMs
+  const deadlineMs = Date.now() + startTimeoutMs
   for (;;) {
     const running = beside ? await findRunningPostgres(directory) : null
     if (running) return { url: running, shared: true, broken, close: async () => {} }
@@ -57,21 +55,21 @@ export async function openPostgres(config: Config, { beside }: { beside: boolean
       const embedded = await startEmbeddedPostgres({ directory })
       return { url: embedded.url('postgres'), shared: false, broken: embedded.exited, close: () => embedded.stop() }
     } catch (error) {
-      // The server beside which the command is to work is starting, or stopping, at this moment.
+      // The server that the command needs is starting or stopping at this moment.
       if (!beside || !(error instanceof DirectoryInUse) || Date.now() > deadlineMs) throw error
     }
-    await delay(lookMs)
+    await delay(pollMs)
   }
 }
 
-/** The data directory, made where it is missing, and the database that goes with it. */
-export async function openPlace(config: Config, options: { beside: boolean }): Promise<Postgres> {
+/** Creates the data directory if it is missing, and opens the database that goes with it. */
+export async function openDataDirectory(config: Config, options: { beside: boolean }): Promise<Postgres> {
   refuseHalfRestored(config.dataDir)
-  await makeDataDirectory(config.dataDir)
+  await createDataDirectory(config.dataDir)
   return openPostgres(config, options)
 }
 
-/** Opens no connection before it is used. */
+/** Opens no connection before the first query. */
 export function openPools(config: Config, url: string): Pools {
   const db = openDatabase(url, config.databasePool, { limits: { lockMs: config.databaseLockTimeoutMs } })
   const workerDb = openDatabase(url, config.databaseWorkerPool, { class: 'workers' })
@@ -86,11 +84,11 @@ export function openPools(config: Config, url: string): Pools {
   }
 }
 
-/** For a command, also beside a server that runs or starts. It waits for no other schema: who gave it is told what to do. */
+/** For commands, even while a server runs or starts. It doesn't wait for a missing schema, but says what to do. */
 export async function openStorage(config: Config): Promise<Pools> {
-  const postgres = await openPlace(config, { beside: true })
+  const postgres = await openDataDirectory(config, { beside: true })
   try {
-    if (postgres.shared) await schemaOfServer(postgres.url)
+    if (postgres.shared) await awaitSchema(postgres.url)
     else await prepareSchema(config, postgres.url)
   } catch (error) {
     await postgres.close()
@@ -106,19 +104,19 @@ export async function openStorage(config: Config): Promise<Pools> {
   }
 }
 
-/** Waits for the migrations of a server that is starting. */
-async function schemaOfServer(url: string): Promise<void> {
-  const deadlineMs = Date.now() + settlingMs
+/** Waits for the migrations of a starting server. */
+async function awaitSchema(url: string): Promise<void> {
+  const deadlineMs = Date.now() + startTimeoutMs
   for (;;) {
     const missing = await missingMigrations(url)
     if (missing.length === 0) return
-    if (Date.now() > deadlineMs) throw new ConfigError(lacks(missing))
-    await delay(lookMs)
+    if (Date.now() > deadlineMs) throw new ConfigError(describeMissing(missing))
+    await delay(pollMs)
   }
 }
 
 async function prepareSchema({ databaseUrl, migrate: given, production }: Config, url: string): Promise<void> {
   if (databaseUrl === null || (given ?? !production)) return void (await migrate(url))
   const missing = await missingMigrations(url)
-  if (missing.length > 0) throw new ConfigError(lacks(missing))
+  if (missing.length > 0) throw new ConfigError(describeMissing(missing))
 }

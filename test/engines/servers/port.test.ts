@@ -13,13 +13,13 @@ import { createDial, heartbeatLine, keyOf, protocol } from '../../../src/engines
 import { InstanceUnreachable, ServerUnavailable } from '../../../src/engines/servers/instance/failures.ts'
 import { openRunnerPort } from '../../../src/engines/servers/run/port.ts'
 import type { ServedInstance } from '../../../src/services/instances/index.ts'
-import { makeInternalCa, type NodeCertificate, signNode } from '../../../src/tls/internal-ca.ts'
+import { createInternalCa, type NodeCertificate, signNode } from '../../../src/tls/internal-ca.ts'
 import { openLink } from '../../helpers/link.ts'
 import { until } from '../../helpers/until.ts'
 import { log } from './cluster.ts'
 
-const ca = [await makeInternalCa()]
-const stranger = [await makeInternalCa()]
+const ca = [await createInternalCa()]
+const stranger = [await createInternalCa()]
 const edgeCertificate = await signNode(ca, 'edge', 'edge-1')
 const runnerCertificate = await signNode(ca, 'runner', 'run-1')
 

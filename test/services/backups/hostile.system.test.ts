@@ -11,7 +11,7 @@ import { inBlocks, type TreeEntry } from '../../../src/platform/artifacts/trees.
 import { ByteReader } from '../../../src/platform/files/byte-reader.ts'
 import { readTar, type TarEntry, tarEnd, tarHeader } from '../../../src/platform/files/tar.ts'
 import { keyIdOf } from '../../../src/platform/secrets/secrets.ts'
-import { makeDataDirectory } from '../../../src/roles/opening/first-start.ts'
+import { createDataDirectory } from '../../../src/roles/opening/first-start.ts'
 import { type Head, pack } from '../../../src/services/backups/archive.ts'
 import { restoreArchive } from '../../../src/services/backups/restore.ts'
 import { cleanUp, emptyDatabase, migrationsOf, newDirectory, query, searchPath } from './place.ts'
@@ -49,7 +49,7 @@ async function attack(entries: TreeEntry[], head: Partial<Head> = {}, database?:
   }
   const bytes = pack(whole, key, Readable.from(entries), () => ({ deployments: 0, incomplete: [] }))
   await pipeline(inBlocks(bytes), createGzip(), createWriteStream(archive))
-  await makeDataDirectory(dataDir)
+  await createDataDirectory(dataDir)
   const databaseUrl = database ?? (await emptyDatabase())
   const target = { databaseUrl, dataDir, artifacts: createArtifacts(join(dataDir, 'artifacts')), searchPath }
   const result = await restoreArchive(archive, key, { ...target, migrations: await migrationsOf([note]) }).then(

@@ -29,7 +29,7 @@ import { createArtifacts, type LocalArtifacts } from '../../../src/platform/arti
 import { closeDatabase, type Database, openDatabase } from '../../../src/platform/database/database.ts'
 import { newId } from '../../../src/platform/ids.ts'
 import { createVault } from '../../../src/platform/secrets/secrets.ts'
-import { makeDataDirectory } from '../../../src/roles/opening/first-start.ts'
+import { createDataDirectory } from '../../../src/roles/opening/first-start.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
 import { type Place, writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, type Migrations, restoreArchive } from '../../../src/services/backups/restore.ts'
@@ -202,7 +202,7 @@ export async function restoreTo(file: string, keys: readonly Buffer[] | null, mi
   const own = migrations ?? (await migrationsOf())
   const { key } = await checkArchive(file, keys, own.all)
   const [databaseUrl, dataDir] = [await emptyDatabase(), await newDirectory()]
-  await makeDataDirectory(dataDir)
+  await createDataDirectory(dataDir)
   const artifacts = createArtifacts(join(dataDir, 'artifacts'))
   const end = await restoreArchive(file, key, { databaseUrl, dataDir, artifacts, searchPath, migrations: own })
   return { databaseUrl, dataDir, artifacts, end }
