@@ -21,7 +21,7 @@ export async function backup(config: Config, name: string): Promise<void> {
   const artifacts = openArtifacts(config)
   const postgres = await openPostgres(config, { beside: true })
   try {
-    const place = {
+    const source = {
       databaseUrl: postgres.url,
       dataDir: config.dataDir,
       artifacts,
@@ -29,7 +29,7 @@ export async function backup(config: Config, name: string): Promise<void> {
       keys: [await readSecretsKey(config), ...config.oldSecretsKeys] as const,
       ownsKey: config.secretsKey === null,
     }
-    const { bytes, deployments, incomplete } = await writeBackup(place, file, interrupted.signal)
+    const { bytes, deployments, incomplete } = await writeBackup(source, file, interrupted.signal)
     for (const { what, why } of incomplete) console.error(`berth: ${what} is not complete: ${why}.`)
     console.log(`Wrote ${file} (${megabytes(bytes)}): the database and the files of ${deployments} deployments.`)
   } finally {

@@ -134,9 +134,9 @@ async function main(args: string[]): Promise<void> {
 /** By id or by name, which is also unique. */
 async function accountOf(db: Database, idOrName: string): Promise<{ id: string }> {
   const find = (where: { id: string } | { name: string }) => db.account.findUnique({ where })
-  const found = (await find({ id: idOrName })) ?? (await find({ name: idOrName }))
-  if (!found) throw new UsageError(`There is no account ${idOrName}.`)
-  return found
+  const account = (await find({ id: idOrName })) ?? (await find({ name: idOrName }))
+  if (!account) throw new UsageError(`There is no account ${idOrName}.`)
+  return account
 }
 
 async function migrateDatabase(url: string | undefined): Promise<void> {

@@ -25,8 +25,8 @@ export async function jobs(config: Config, verb: string, ids: string[], json: bo
       const failed = await listFailedJobs(storage.db)
       return console.log(json ? JSON.stringify(failed, null, 2) : describe(failed))
     }
-    const wanted = ids.includes('all') ? (await listFailedJobs(storage.db)).map(({ id }) => id) : ids
-    await changeEach(storage.db, wanted, verb === 'retry' ? 'queued again' : 'deleted', change)
+    const selected = ids.includes('all') ? (await listFailedJobs(storage.db)).map(({ id }) => id) : ids
+    await changeEach(storage.db, selected, verb === 'retry' ? 'queued again' : 'deleted', change)
   } finally {
     await storage.close()
   }

@@ -13,10 +13,10 @@ export type ServeOptions = { roles?: string | undefined; workers?: string | unde
 
 export async function serve(config: Config, options: ServeOptions): Promise<void> {
   if (cluster.isWorker) return serveWorker(config)
-  const wanted = (options.roles?.split(',') ?? [...roles]) as Role[]
-  const unknown = wanted.find((role) => !roles.includes(role))
+  const selected = (options.roles?.split(',') ?? [...roles]) as Role[]
+  const unknown = selected.find((role) => !roles.includes(role))
   if (unknown !== undefined) throw new UsageError(`There is no role ${unknown}. Use ${roles.join(', ')}.`)
-  const workers = workersOf(config, options.workers, wanted)
+  const workers = workersOf(config, options.workers, selected)
   const stopped = Promise.withResolvers<void>()
   let running: Running | null = null
   let stopping = false
@@ -28,7 +28,7 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
   }
   onSignals(stop)
   const terminal = openStandardOutput(config)
-  const berth = await run(config, wanted, { workers, terminal }).finally(() => terminal?.status(null))
+  const berth = await run(config, selected, { workers, terminal }).finally(() => terminal?.status(null))
   running = berth
   if (berth.replaceWorkers) process.on('SIGHUP', () => void berth.replaceWorkers?.())
   berth.broken.then((reason) => {
@@ -37,14 +37,14 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
     process.exitCode = 1
     stop(false)
   })
-  printBanner(config, wanted, berth)
+  printBanner(config, selected, berth)
   await stopped.promise
 }
 
-function workersOf(config: Config, text: string | undefined, wanted: readonly Role[]): number {
+function workersOf(config: Config, text: string | undefined, selected: readonly Role[]): number {
   if (text === undefined) return config.workers
   if (!/^(auto|\d{1,3})$/.test(text)) throw new UsageError('--workers must be a number, or auto for one per processor.')
-  if (!wanted.some((role) => rolesOfWorkers.includes(role))) {
+  if (!selected.some((role) => rolesOfWorkers.includes(role))) {
     throw new UsageError(`--workers is for the roles ${rolesOfWorkers.join(' and ')}.`)
   }
   return workerCount(text)
@@ -69,26 +69,26 @@ function onSignals(stop: (drain: boolean) => void): void {
 
 type Banner = Pick<Running, 'testKey' | 'setupUrl'>
 
-function printBanner(config: Config, wanted: readonly Role[], { testKey, setupUrl }: Banner): void {
+function printBanner(config: Config, selected: readonly Role[], { testKey, setupUrl }: Banner): void {
   const api = `${config.baseUrl}/api`
   const path = join(config.dataDir, 'test-key')
   const keyFile = relative('.', path).startsWith('..') ? path : relative('.', path)
   const lines: string[] = []
-  if (wanted.includes('api')) {
+  if (selected.includes('api')) {
     lines.push(`API        ${api}      (reference: ${config.baseUrl}/docs)`)
     const once = setupUrl ? `  (sign in once: ${setupUrl})` : ''
     lines.push(`Dashboard  ${new URL(config.baseUrl).origin}${once}`)
   }
-  if (wanted.includes('edge')) {
+  if (selected.includes('edge')) {
     const { domain, httpPort, httpsPort } = config.edge
     lines.push(`Edge       http://${domain}:${httpPort}  https://${domain}:${httpsPort}`)
   }
-  if (wanted.includes('nameserver')) {
+  if (selected.includes('nameserver')) {
     const listeners = config.nameserverListen.map((address, index) => `${address} (ns${index + 1})`)
     lines.push(`DNS        ${listeners.join('  ')}`)
   }
   if (testKey) lines.push(`Test key   ${testKey}            (also in ${keyFile}, mode 0600)`)
-  if (wanted.includes('api') && !config.production) {
+  if (selected.includes('api') && !config.production) {
     lines.push(`Try        curl -H "Authorization: Bearer $(cat ${keyFile})" ${api}/projects`)
   }
   console.log(lines.join('\n'))

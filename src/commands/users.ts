@@ -28,7 +28,7 @@ export async function users(config: Config, verb: 'link' | 'list', who: string, 
 
 function checkLink(who: string, { role = 'owner' }: UserOptions): void {
   if (!who.startsWith('usr_') && !Value.Check(Email, who)) {
-    throw new UsageError(`${who} is not an address such as ada@example.com.`)
+    throw new UsageError(`${who} is not an email address such as ada@example.com.`)
   }
   if (!(role in roles)) throw new UsageError(`There is no role ${role}. Use ${Object.keys(roles).join(', ')}.`)
 }
@@ -36,8 +36,8 @@ function checkLink(who: string, { role = 'owner' }: UserOptions): void {
 async function linkText(db: Database, { baseUrl }: Config, who: string, options: UserOptions): Promise<string> {
   const account = await accountFor(db, who, options.account)
   const role = (options.role ?? 'owner') as Role
-  const wanted = { who, account, role, operator: options.operator }
-  const { user, isNew, memberships, code } = await provideLink(db, wanted).catch((error) => {
+  const link = { who, account, role, operator: options.operator }
+  const { user, isNew, memberships, code } = await provideLink(db, link).catch((error) => {
     throw error instanceof NotProved ? new UsageError(error.message) : error
   })
   // Whoever sent the invitation may have opened it in that person's name.
@@ -52,12 +52,12 @@ async function linkText(db: Database, { baseUrl }: Config, who: string, options:
 }
 
 /** A new person needs an account; if there is only one, it is that one. */
-async function accountFor(db: Database, who: string, wanted: string | undefined) {
+async function accountFor(db: Database, who: string, idOrName: string | undefined) {
   const known = await findPerson(db, who)
   if (!known && !who.includes('@')) throw new UsageError(`There is no person ${who}.`)
-  if (wanted !== undefined) {
-    const found = await db.account.findFirst({ where: { OR: [{ id: wanted }, { name: wanted }] } })
-    if (!found) throw new UsageError(`There is no account ${wanted}.`)
+  if (idOrName !== undefined) {
+    const found = await db.account.findFirst({ where: { OR: [{ id: idOrName }, { name: idOrName }] } })
+    if (!found) throw new UsageError(`There is no account ${idOrName}.`)
     return found
   }
   if (known) return null

@@ -74,7 +74,7 @@ export function queueBuilds(source: string, trace: string): string {
     SELECT 'build', id, jsonb_build_object('deploymentId', id), account_id, production, ${trace} FROM ${source}`
 }
 
-const taken = {
+const leasedJob = {
   id: int8(),
   payload: jsonb<never>(),
   attempts: int4(),
@@ -83,7 +83,7 @@ const taken = {
   runAt: text(),
   trace: optional(text()),
 }
-const takenColumns = 'id, payload, attempts, failures, losses, run_at::text AS "runAt", trace'
+const leasedColumns = 'id, payload, attempts, failures, losses, run_at::text AS "runAt", trace'
 
 /** The account that a job belongs to, through its event, domain, deployment or cron; null for jobs of the platform. */
 const ownerOf = (
@@ -100,7 +100,7 @@ const ownerOf = (
 export const takeJob = statement('jobs.take', {
   reason: 'lease',
   in: { worker: text(), kind: text(), most: int4() },
-  out: taken,
+  out: leasedJob,
   sql: (p) => `
     WITH busy AS MATERIALIZED (
       SELECT ${ownerOf('r')} AS account_id FROM job r
@@ -111,7 +111,7 @@ export const takeJob = statement('jobs.take', {
                   AND ${isFree('j.locked_until')}
                   AND NOT EXISTS (SELECT 1 FROM busy WHERE busy.account_id = ${ownerOf('j')})
                 ORDER BY j.run_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-    RETURNING ${takenColumns}`,
+    RETURNING ${leasedColumns}`,
 })
 
 /**
@@ -121,9 +121,9 @@ export const takeJob = statement('jobs.take', {
 export const takeBuild = statement('jobs.takeBuild', {
   reason: 'lease',
   in: { worker: text(), slots: int4() },
-  out: taken,
+  out: leasedJob,
   sql: (p) => `
-    SELECT ${takenColumns} FROM take_build(${p.worker}, ${leaseMs}, ${p.slots})`,
+    SELECT ${leasedColumns} FROM take_build(${p.worker}, ${leaseMs}, ${p.slots})`,
 })
 
 /**
@@ -206,7 +206,7 @@ export const failJob = statement('jobs.fail', {
     WHERE id = ${p.id} AND locked_by = ${p.worker} RETURNING id`,
 })
 
-/** Returns a lost job to the queue for later; `uncounted` is 1 if it was lost before it was taken. */
+/** Returns a lost job to the queue for later; `uncounted` is 1 if it was lost before it was leasedJob. */
 export const putBackLostJob = statement('jobs.putBackLost', {
   reason: 'lease',
   in: { worker: text(), id: int8(), uncounted: int4(), delayMs: int4() },

@@ -38,12 +38,12 @@ export type Handler<K extends JobKind> = {
   /**
    * May run twice: after a crash, another worker starts over. `signal` aborts if this worker stops or loses the job.
    */
-  run(payload: JobKinds[K], job: Held): Promise<void>
+  run(payload: JobKinds[K], job: JobRun): Promise<void>
   /** Records the failure, so that nothing waits for this job forever. */
-  giveUp(payload: JobKinds[K], error: Error, requireHeld: Held['requireHeld']): Promise<void>
+  giveUp(payload: JobKinds[K], error: Error, requireHeld: JobRun['requireHeld']): Promise<void>
 }
 
-export type Held = {
+export type JobRun = {
   attempt: number
   signal: AbortSignal
   /**
@@ -55,7 +55,7 @@ export type Held = {
    * Runs work that only waits, such as for a server on another machine, without a slot: other jobs are taken
    * meanwhile. The lease stays. Afterwards the job gets its slot back at once, even if all are taken.
    */
-  beside?<T>(wait: () => Promise<T>): Promise<T>
+  withoutSlot?<T>(wait: () => Promise<T>): Promise<T>
 }
 
 export type Handlers = { [K in JobKind]?: Handler<K> }
@@ -69,7 +69,7 @@ export type Worker = Pausable & {
 
 type Slot = { free(): void; take(): void }
 
-type Taken = Awaited<ReturnType<typeof takeJob>>[number]
+type LeasedJob = Awaited<ReturnType<typeof takeJob>>[number]
 
 // Notifications wake workers at once; polling finds jobs that became due, and those of dead workers.
 const pollMs = 2_000
@@ -98,14 +98,14 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   /** Kinds that were requested while every slot was taken or being filled. */
   const missed = new Set<JobKind>()
 
-  const isHeld = async (db: Db, { id }: Taken) => (await holdJob(db, { worker: name, id })).length > 0
-  const requiring = (job: Taken) => async (db: Db) => {
+  const isHeld = async (db: Db, { id }: LeasedJob) => (await holdJob(db, { worker: name, id })).length > 0
+  const requiring = (job: LeasedJob) => async (db: Db) => {
     if (!(await isHeld(db, job))) throw new LostLease()
   }
 
   /** `free` and `take` are those of the job's slot. */
-  const besideOf =
-    ({ id }: Taken, { free, take }: Slot): NonNullable<Held['beside']> =>
+  const withoutSlotOf =
+    ({ id }: LeasedJob, { free, take }: Slot): NonNullable<JobRun['withoutSlot']> =>
     async (wait) => {
       // While the database is down, the slot stays as it is.
       const mark = (aside: boolean) => standAside(db, { worker: name, id, aside }).catch(() => [])
@@ -121,8 +121,8 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       }
     }
 
-  async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken, slot: Slot): Promise<void> {
-    // Taken before the worker was paused or stopped: another worker runs it.
+  async function runJob<K extends JobKind>(kind: K, handler: Handler<K>, job: LeasedJob, slot: Slot): Promise<void> {
+    // LeasedJob before the worker was paused or stopped: another worker runs it.
     if (paused || stopping.signal.aborted) return void (await releaseJob(db, { worker: name, id: job.id }))
     const lease = renewLease(async () => (await renewJob(db, { worker: name, id: job.id })).length > 0)
     const signal = AbortSignal.any([stopping.signal, lease.lost])
@@ -131,7 +131,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
       if (job.attempts - 1 > job.failures + job.losses) return await putBackLost(kind, handler, job, null)
       handling.add(job.id)
       // Before the job is settled: afterwards it may be taken again, even by this worker.
-      const held = { attempt: job.attempts, signal, requireHeld: requiring(job), beside: besideOf(job, slot) }
+      const held = { attempt: job.attempts, signal, requireHeld: requiring(job), withoutSlot: withoutSlotOf(job, slot) }
       const run = () => handler.run(job.payload, held)
       // If the tables of one kind are locked, other kinds and the leases still get connections.
       const grouped = () => inGroups([kind], run)
@@ -154,7 +154,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     throw error
   }
 
-  async function finish({ id, runAt }: Taken): Promise<void> {
+  async function finish({ id, runAt }: LeasedJob): Promise<void> {
     const done = await deleteDoneJob(db, { worker: name, id, runAt })
     if (done.length > 0) return
     const again = await repeatJob(db, { worker: name, id })
@@ -165,7 +165,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
   async function putBackLost<K extends JobKind>(
     kind: K,
     handler: Handler<K>,
-    { id, losses }: Taken,
+    { id, losses }: LeasedJob,
     lost: RunLost | null,
   ): Promise<void> {
     const count = losses + 1
@@ -181,7 +181,7 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
     await putBackLostJob(db, { worker: name, id, uncounted: lost === null ? 1 : 0, delayMs })
   }
 
-  async function fail<K extends JobKind>(kind: K, handler: Handler<K>, job: Taken, error: Error): Promise<void> {
+  async function fail<K extends JobKind>(kind: K, handler: Handler<K>, job: LeasedJob, error: Error): Promise<void> {
     const delayMs = error instanceof LostError ? undefined : handler.retryDelaysMs[job.failures]
     log.warn({ err: error, kind, jobId: job.id, attempt: job.attempts, retryInMs: delayMs ?? null }, 'job failed')
     if (delayMs === undefined) {
@@ -202,11 +202,11 @@ export function startWorker(db: Database, notifications: Notifications, log: Log
    * Accounts take turns at builds. Jobs of other kinds are taken by age, but an account has at most two of a kind in
    * progress, and the last two slots go to accounts that have none.
    */
-  async function takeNext(kind: JobKind, slots: number): Promise<Taken[]> {
+  async function takeNext(kind: JobKind, slots: number): Promise<LeasedJob[]> {
     await checkClock()
     if (kind === 'build') return takeBuild(db, { worker: name, slots })
-    const most = (counts.get(kind) ?? 0) > slots - 2 ? 1 : 2
-    return takeJob(db, { worker: name, kind, most })
+    const maxPerAccount = (counts.get(kind) ?? 0) > slots - 2 ? 1 : 2
+    return takeJob(db, { worker: name, kind, most: maxPerAccount })
   }
 
   async function drain<K extends JobKind>(kind: K, handler: Handler<K>): Promise<void> {
@@ -283,7 +283,7 @@ export class Postponed extends Error {
   }
 }
 
-function spanOf(kind: JobKind, { id, attempts, trace }: Taken): SpanOptions {
+function spanOf(kind: JobKind, { id, attempts, trace }: LeasedJob): SpanOptions {
   const attributes = { 'berth.job.kind': kind, 'berth.job.id': id, 'berth.job.attempt': attempts }
   return { kind: 'CONSUMER', parent: trace, attributes }
 }

@@ -51,13 +51,13 @@ export async function serveWorker(config: Config): Promise<void> {
     running = await run(configOfWorker(config, start), roles, { worker: start, terminal: openStandardOutput(config) })
     running.draining.set('drained', start.drained)
     const { load } = running
-    setInterval(() => tell({ kind: 'load', load: load.read() }), loadMs).unref()
+    setInterval(() => send({ kind: 'load', load: load.read() }), loadMs).unref()
     // Only once it answers may another worker leave in its place.
     while (!(await hasAnswered(running.health, roles)) && !(await Promise.race([stopping.promise, delay(retryMs)])));
-    tell({ kind: 'ready' })
+    send({ kind: 'ready' })
     const { drain, replaced } = await stopping.promise
     await running.stop(drain, replaced ? 'replaced' : 'stopping')
-    tell({ kind: 'last', metrics: await running.registry.getMetricsAsJSON() })
+    send({ kind: 'last', metrics: await running.registry.getMetricsAsJSON() })
   } finally {
     // Nothing else keeps the process alive.
     process.channel?.unref()
@@ -71,12 +71,11 @@ async function hasAnswered(health: Health, roles: readonly Role[]): Promise<bool
 }
 
 async function answer({ registry, health }: Running, { id, what, role }: Extract<ToWorker, { kind: 'ask' }>) {
-  const value: Answers[keyof Answers] =
-    what === 'metrics' ? await registry.getMetricsAsJSON() : await health.check(role)
-  tell({ kind: 'answer', id, value })
+  const value: Answers[keyof Answers] = what === 'metrics' ? await registry.getMetricsAsJSON() : await health.look(role)
+  send({ kind: 'answer', id, value })
 }
 
-function tell(message: FromWorker): void {
+function send(message: FromWorker): void {
   // If the primary is gone, this process exits soon.
   if (process.connected) process.send!(message, () => {})
 }

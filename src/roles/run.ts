@@ -61,15 +61,15 @@ const buffered = { sync: false, minLength: 8_192, periodicFlush: 100 }
 const unbroken = { ...buffered, minLength: 2_048, maxWrite: 4_096 }
 
 /** The row of this process among the nodes; worker processes have none. */
-async function openNode(shared: Shared, wanted: readonly Role[], closing: Closing): Promise<string> {
-  const node = await startNode(shared, wanted)
+async function openNode(shared: Shared, selected: readonly Role[], closing: Closing): Promise<string> {
+  const node = await startNode(shared, selected)
   closing.add(() => node.close())
   return node.id
 }
 
 export async function run(
   config: Config,
-  wanted: readonly Role[],
+  selected: readonly Role[],
   { workers = 0, worker, terminal = null }: RunOptions = {},
 ): Promise<Running> {
   const inWorkers = (role: Role) => workers > 0 && rolesOfWorkers.includes(role)
@@ -79,11 +79,11 @@ export async function run(
   const closing = createClosing()
   const draining = new Draining()
   /** Of this server, and of this process. */
-  const wants = (role: Role) => wanted.includes(role)
+  const wants = (role: Role) => selected.includes(role)
   const runs = (role: Role) => wants(role) && !inWorkers(role)
   let sandboxing: Promise<Sandboxed> | null = null
   try {
-    if (config.databaseUrl === null && !worker) await refuseTakenPorts(config, wanted)
+    if (config.databaseUrl === null && !worker) await refuseTakenPorts(config, selected)
     // Only roles that run untrusted code need a sandbox. Its setup tries programs out, so it runs while the database
     // starts.
     if (runs('worker') || runs('runner')) {
@@ -92,17 +92,17 @@ export async function run(
     }
     // Opened first and so closed last: closing the rest may still create spans.
     if (config.tracesEndpoint) {
-      closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: wanted, log }))
+      closing.add(await startTracing({ endpoint: config.tracesEndpoint, roles: selected, log }))
     }
     const migratesByDefault = config.migrate ?? (!config.production || roles.every(wants))
     const migrates = !worker && (config.databaseUrl === null || migratesByDefault)
-    const shared = await openShared(config, wanted, { log, closing, draining, migrates, worker, terminal })
+    const shared = await openShared(config, selected, { log, closing, draining, migrates, worker, terminal })
     const { db, workerDb, urls, broken, registry, health, tickets, load } = shared
     const background = { ...shared, db: workerDb }
-    observeProcess(shared, worker?.roles ?? wanted)
-    const node = worker?.node ?? (await openNode(shared, wanted, closing))
+    observeProcess(shared, worker?.roles ?? selected)
+    const node = worker?.node ?? (await openNode(shared, selected, closing))
     // Nameservers decrypt no secrets, and may run without the key.
-    const sealing = wanted.filter((role) => role !== 'nameserver')
+    const sealing = selected.filter((role) => role !== 'nameserver')
     if (sealing.length > 0) await openSecrets(shared, sealing)
     // Only in the role that assigns nameservers: others may run without this setting.
     if (wants('api') && !worker) await adoptNameservers(db, config.nameservers)
@@ -111,11 +111,11 @@ export async function run(
     const sandboxed = await sandboxing
     const runner = sandboxed && runs('runner') ? await openRunner({ ...background, ...sandboxed }, node, closing) : null
     if (runs('edge')) await openEdge(background, node, runner, closing)
-    if (runs('nameserver')) await openNameserver(background, closing, wanted.length === 1)
+    if (runs('nameserver')) await openNameserver(background, closing, selected.length === 1)
     if (sandboxed && runs('worker')) await openWorker({ ...background, ...sandboxed }, closing)
     if (runs('api')) await openApi(shared, closing)
-    const cluster = wanted.some(inWorkers)
-      ? await openCluster(shared, { roles: wanted, node, count: workers }, closing)
+    const cluster = selected.some(inWorkers)
+      ? await openCluster(shared, { roles: selected, node, count: workers }, closing)
       : null
     shared.started()
     return {

@@ -20,7 +20,7 @@ test('a mail is sent to try the server by, and what the server refuses is said i
       throw new Refusal(550, 'no such user here')
     }
     await expect(testMail(config, 'nobody@example.com')).rejects.toThrow('no such user here')
-    await expect(testMail(config, 'a\r\nRCPT TO:<b@c>')).rejects.toThrow('is not an address')
+    await expect(testMail(config, 'a\r\nRCPT TO:<b@c>')).rejects.toThrow('is not an email address')
     await expect(testMail(loadConfig({}), 'ada@example.com')).rejects.toThrow('SMTP_URL is not set')
     expect(mailbox.mails).toHaveLength(1)
   } finally {

@@ -55,7 +55,7 @@ test('a key is replaced by the command, which fails while something is sealed wi
   const done = await berth(['secrets', 'rotate'], present, [old])
   expect(done).toMatchObject({ status: 0 })
   expect(done.output).toContain(`Re-sealed 1 secrets with ${keyIdOf(present)}.`)
-  expect(done.output).toContain(`SECRETS_KEY_OLD can be dropped (${keyIdOf(old)}).`)
+  expect(done.output).toContain(`you can remove SECRETS_KEY_OLD (${keyIdOf(old)}).`)
   const { key } = await db.acmeAccount.findUniqueOrThrow({ where: { directory } })
   expect(createVault(present).open(key, place).toString()).toBe('account key')
 

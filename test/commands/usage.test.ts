@@ -33,8 +33,8 @@ test('each command prints its own usage, and berth alone that of all', async () 
   // No line belongs to no command.
   expect(whole.filter((line) => !seen.has(line))).toEqual([])
   expect(await help('jobs')).toBe(`Usage:
-  berth jobs list [--json]                        jobs that were given up
-  berth jobs retry|discard <id…|all>              run them again, or delete them`)
+  berth jobs list [--json]                        failed jobs
+  berth jobs retry|discard <id…|all>              run failed jobs again, or delete them`)
   expect((await help('nothing')).split('\n')).toEqual(whole)
 })
 

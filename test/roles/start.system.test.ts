@@ -156,9 +156,7 @@ describe('starting', () => {
       METRICS_PORT: '0',
     })
     expect(await elsewhere.exited).toBe(1)
-    expect(elsewhere.output().trim()).toMatch(
-      new RegExp(`^berth: Port ${ports.PORT} is in use[^\\n]*change PORT.$`),
-    )
+    expect(elsewhere.output().trim()).toMatch(new RegExp(`^berth: Port ${ports.PORT} is in use[^\\n]*change PORT.$`))
     expect((await call('/projects')).status).toBe(200)
   })
 

@@ -22,12 +22,12 @@ export function sessionOf(request: FastifyRequest): string | null {
 }
 
 /** Null if the cookie is missing or empty. */
-export function cookieOf(request: FastifyRequest, wanted: string): string | null {
+export function cookieOf(request: FastifyRequest, cookieName: string): string | null {
   // Browsers write one space, and only this host can set a name that begins with `__Host-`. Trimming more could turn a
   // name that anybody may set into such a name.
   for (const pair of (request.headers.cookie ?? '').split(/; */)) {
     const at = pair.indexOf('=')
-    if (at > 0 && pair.slice(0, at) === wanted) return pair.slice(at + 1) || null
+    if (at > 0 && pair.slice(0, at) === cookieName) return pair.slice(at + 1) || null
   }
   return null
 }

@@ -43,10 +43,10 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, context }) => {
   app.post('/auth/device/revoke', { config: forPrograms, schema: { body: RevokeHeld } }, async (request, reply) => {
     const { exceeded, resetSeconds } = await polls.take(clientOf(request.ip))
     if (exceeded) throw tooMany('Too many token requests from this IP address.', resetSeconds)
-    const held = await tokenDirectory.find(request.body.token, true)
-    if (held && held.revokedAt === null && !(held.expiresAt && held.expiresAt <= new Date())) {
-      await revokeOwnToken(db, { ...held, tokenId: held.id })
-      tokenDirectory.forgetAccount(held.accountId)
+    const token = await tokenDirectory.find(request.body.token, true)
+    if (token && token.revokedAt === null && !(token.expiresAt && token.expiresAt <= new Date())) {
+      await revokeOwnToken(db, { ...token, tokenId: token.id })
+      tokenDirectory.forgetAccount(token.accountId)
     }
     return reply.code(204).send(null)
   })

@@ -19,8 +19,8 @@ export const totpRoutes: AuthPlugin = async (app, { deps, context }) => {
 
   app.post('/auth/totp', { preParsing: checkGuessLimit, schema: { body: OneTimeCode } }, async (request, reply) => {
     const user = await attempts.guess(request.ip, async (take) => {
-      const given = { code: request.body.code, step: stepOf(request), kept: knownOf(request) }
-      return finishByCode(db, vault, { ...given, admit: take.code })
+      const input = { code: request.body.code, step: stepOf(request), kept: knownOf(request) }
+      return finishByCode(db, vault, { ...input, admit: take.code })
     })
     clearStep(reply)
     setKnown(reply, user)

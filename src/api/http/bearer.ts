@@ -54,8 +54,8 @@ export function createGuard({ directory, perToken, perAccount, failuresPerAddres
 
   function admit(request: FastifyRequest, reply: FastifyReply, found: KnownToken | null): undefined | Promise<void> {
     request.actor = actorOf(found)
-    const asked = limitCaller(request.actor, reply)
-    return asked ? asked.then(() => enter(request)) : enter(request)
+    const pending = limitCaller(request.actor, reply)
+    return pending ? pending.then(() => enter(request)) : enter(request)
   }
 
   function enter(request: FastifyRequest): undefined {
@@ -75,10 +75,10 @@ export function createGuard({ directory, perToken, perAccount, failuresPerAddres
   return function guard(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     try {
       const found = findToken(request)
-      const asked =
+      const pending =
         found instanceof Promise ? found.then((token) => admit(request, reply, token)) : admit(request, reply, found)
-      if (asked) {
-        asked.then(
+      if (pending) {
+        pending.then(
           () => done(),
           (error) => refusal(request, error).then(done),
         )

@@ -11,7 +11,7 @@ import { boundOpenPerAddress } from '../http/shares/shares.ts'
 const hidden = { schema: { hide: true } } as const
 
 /** The first parts of the console's paths, apart from `/`. */
-const places = [
+const sections = [
   'projects',
   'deployments',
   'domains',
@@ -87,9 +87,9 @@ export const consoleRoutes: FastifyPluginAsync<{ built: Console | null }> = asyn
     if (!wantsPage(request)) throw new Fault('route_not_found')
     return sendConsole(request, reply, built)
   }
-  for (const place of places) {
-    app.get(`/${place}`, hidden, send)
-    app.get(`/${place}/*`, hidden, send)
+  for (const section of sections) {
+    app.get(`/${section}`, hidden, send)
+    app.get(`/${section}/*`, hidden, send)
   }
   app.get<{ Params: { name: string } }>('/assets/:name', hidden, async (request, reply) => {
     const file = built.files.get(request.params.name)

@@ -44,8 +44,8 @@ export const deploymentRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const page = readPage(request.query, 'deployments')
-      const found = await listDeployments(db, urls, request.actor, { filter: request.query, page })
-      return sendPage(request, reply, page, { deployments: found })
+      const deployments = await listDeployments(db, urls, request.actor, { filter: request.query, page })
+      return sendPage(request, reply, page, { deployments })
     },
   )
 

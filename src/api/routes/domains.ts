@@ -68,8 +68,8 @@ export const domainRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const page = readPage(request.query, 'domains')
-      const found = await listDomains(db, config, request.actor, { filter: request.query, page })
-      return sendPage(request, reply, page, { domains: found })
+      const domains = await listDomains(db, config, request.actor, { filter: request.query, page })
+      return sendPage(request, reply, page, { domains })
     },
   )
 

@@ -42,8 +42,8 @@ export const operatorTicketRoutes: RoutePlugin = async (app, { deps, once }) => 
     },
     async (request, reply) => {
       const page = readPage(request.query, 'tickets')
-      const found = await listTickets(db, asSupport(request.actor), request.query, page)
-      return sendPage(request, reply, page, { tickets: found })
+      const tickets = await listTickets(db, asSupport(request.actor), request.query, page)
+      return sendPage(request, reply, page, { tickets })
     },
   )
 
@@ -104,8 +104,8 @@ export const operatorTicketRoutes: RoutePlugin = async (app, { deps, once }) => 
     },
     async (request, reply) => {
       const page = readPage(request.query, 'messages')
-      const found = await listMessages(db, asSupport(request.actor), request.params.id, page)
-      return sendPage(request, reply, page, { messages: found })
+      const messages = await listMessages(db, asSupport(request.actor), request.params.id, page)
+      return sendPage(request, reply, page, { messages })
     },
   )
 

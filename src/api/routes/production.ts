@@ -29,8 +29,8 @@ export const productionRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const page = readPage(request.query, 'production')
-      const found = await listProduction(db, request.actor, request.params.project, page)
-      return sendPage(request, reply, page, { production: found })
+      const production = await listProduction(db, request.actor, request.params.project, page)
+      return sendPage(request, reply, page, { production })
     },
   )
 

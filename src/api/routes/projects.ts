@@ -44,8 +44,8 @@ export const projectRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const page = readPage(request.query, 'projects', 1, 'asc')
-      const found = await listProjects(db, urls, request.actor, { filter: request.query, page })
-      return sendPage(request, reply, page, { projects: found })
+      const projects = await listProjects(db, urls, request.actor, { filter: request.query, page })
+      return sendPage(request, reply, page, { projects })
     },
   )
 

@@ -29,8 +29,8 @@ export const rrsetRoutes: RoutePlugin = async (app, { deps }) => {
     },
     async (request, reply) => {
       const page = readPage(request.query, 'rrsets', 2, 'asc')
-      const found = await listRrsets(db, request.actor, request.params.domain, { filter: request.query, page })
-      return sendPage(request, reply, page, { rrsets: found })
+      const rrsets = await listRrsets(db, request.actor, request.params.domain, { filter: request.query, page })
+      return sendPage(request, reply, page, { rrsets })
     },
   )
 

@@ -72,8 +72,8 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const page = readPage(request.query, 'tickets')
-      const found = await listTickets(db, asCustomer(request.actor), request.query, page)
-      return sendPage(request, reply, page, { tickets: found })
+      const tickets = await listTickets(db, asCustomer(request.actor), request.query, page)
+      return sendPage(request, reply, page, { tickets })
     },
   )
 
@@ -134,8 +134,8 @@ export const ticketRoutes: RoutePlugin = async (app, { deps, once }) => {
     },
     async (request, reply) => {
       const page = readPage(request.query, 'messages')
-      const found = await listMessages(db, asCustomer(request.actor), request.params.id, page)
-      return sendPage(request, reply, page, { messages: found })
+      const messages = await listMessages(db, asCustomer(request.actor), request.params.id, page)
+      return sendPage(request, reply, page, { messages })
     },
   )
 

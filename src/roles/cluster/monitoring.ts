@@ -36,17 +36,20 @@ export function createMonitoring(registry: Registry, health: Health): Monitoring
 
   async function metrics(): Promise<string> {
     const processes = [...(workers?.living ?? [])]
-    const told = processes.map(async (process) => (await process.ask('metrics')) ?? process.metrics)
-    const all = await Promise.all([registry.getMetricsAsJSON(), ...told])
+    const ofWorkers = processes.map(async (process) => (await process.query('metrics')) ?? process.metrics)
+    const all = await Promise.all([registry.getMetricsAsJSON(), ...ofWorkers])
     return AggregatorRegistry.aggregate([...all, ended]).metrics()
   }
 
-  async function check(role?: string): Promise<HealthReport> {
-    const asked = role === undefined || rolesOfWorkers.includes(role) ? (workers?.processes ?? []) : []
-    const [own, ...answers] = await Promise.all([health.check(role), ...asked.map((one) => one.ask('health', role))])
-    const reports = answers.filter((report) => report !== null)
-    if (asked.length === 0) return own
-    return merge([own, ...reports, missing(asked.length, reports.length)])
+  async function look(role?: string): Promise<HealthReport> {
+    const queried = role === undefined || rolesOfWorkers.includes(role) ? (workers?.processes ?? []) : []
+    const [own, ...responses] = await Promise.all([
+      health.look(role),
+      ...queried.map((one) => one.query('health', role)),
+    ])
+    const reports = responses.filter((report) => report !== null)
+    if (queried.length === 0) return own
+    return merge([own, ...reports, missing(queried.length, reports.length)])
   }
 
   return {

@@ -14,7 +14,7 @@ export async function openCluster(shared: Shared, options: ClusterOptions, closi
   let ticketKey = ''
   let workers: Workers | null = null
   function sendAll(message: ToWorker): void {
-    for (const process of workers?.living ?? []) process.tell(message)
+    for (const process of workers?.living ?? []) process.send(message)
   }
   const unfollow = tickets.follow((key) => {
     ticketKey = key.toString('base64')

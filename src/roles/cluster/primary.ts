@@ -77,7 +77,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   }
 
   async function leave(process: WorkerProcess, drain: boolean, replaced: boolean): Promise<void> {
-    process.tell({ kind: 'stop', drain, replaced })
+    process.send({ kind: 'stop', drain, replaced })
     const timer = setTimeout(
       () => {
         log.error({ workerPid: process.pid }, 'a worker process does not exit and is killed')

@@ -18,8 +18,8 @@ export type WorkerProcess = {
   /** Resolves with how it exited. */
   readonly exited: Promise<string>
   /** Null if it is gone or doesn't respond in time. */
-  ask<W extends keyof Answers>(what: W, role?: string): Promise<Answers[W] | null>
-  tell(message: ToWorker): void
+  query<W extends keyof Answers>(what: W, role?: string): Promise<Answers[W] | null>
+  send(message: ToWorker): void
   kill(): void
 }
 
@@ -49,7 +49,7 @@ export function startProcess(start: Start): WorkerProcess {
     for (const answer of pending.values()) answer(null)
     exited.resolve(how)
   }
-  function tell(message: ToWorker): void {
+  function send(message: ToWorker): void {
     // A dead process gets nothing; its exit is reported separately.
     if (worker.isConnected()) worker.send(message, () => {})
   }
@@ -65,7 +65,7 @@ export function startProcess(start: Start): WorkerProcess {
   })
   worker.on('exit', (code, signal) => end(signal ?? `exit code ${code}`))
   worker.on('error', (error) => worker.process.pid === undefined && end(error.message))
-  tell(start)
+  send(start)
 
   return {
     get pid() {
@@ -86,20 +86,20 @@ export function startProcess(start: Start): WorkerProcess {
     },
     ready: ready.promise,
     exited: exited.promise,
-    async ask<W extends keyof Answers>(what: W, role?: string) {
+    async query<W extends keyof Answers>(what: W, role?: string) {
       if (!isReady) return null
       const id = ++lastId
       const { promise, resolve } = Promise.withResolvers<unknown>()
       const timer = setTimeout(() => resolve(null), answerTimeoutMs)
       pending.set(id, resolve)
-      tell({ kind: 'ask', id, what, role })
+      send({ kind: 'ask', id, what, role })
       const answer = (await promise) as Answers[W] | null
       clearTimeout(timer)
       pending.delete(id)
       if (what === 'metrics' && answer) metrics = answer as Metrics
       return answer
     },
-    tell,
+    send,
     kill: () => void worker.process.kill('SIGKILL'),
   }
 }

@@ -35,10 +35,10 @@ export async function createDataDirectory(path: string): Promise<void> {
 
 /** Removes all permissions of group and others, if we may. */
 async function close(path: string): Promise<void> {
-  const found = await stat(path).catch(() => undefined)
-  if (found === undefined || (found.mode & 0o077) === 0) return
+  const stats = await stat(path).catch(() => undefined)
+  if (stats === undefined || (stats.mode & 0o077) === 0) return
   const uid = process.getuid?.()
-  if (uid === 0 || uid === found.uid) await chmod(path, found.mode & 0o700)
+  if (uid === 0 || uid === stats.uid) await chmod(path, stats.mode & 0o700)
 }
 
 export async function readSecretsKey(config: Config): Promise<Buffer> {

@@ -115,8 +115,8 @@ async function awaitSchema(url: string): Promise<void> {
   }
 }
 
-async function prepareSchema({ databaseUrl, migrate: given, production }: Config, url: string): Promise<void> {
-  if (databaseUrl === null || (given ?? !production)) return void (await migrate(url))
+async function prepareSchema({ databaseUrl, migrate: configured, production }: Config, url: string): Promise<void> {
+  if (databaseUrl === null || (configured ?? !production)) return void (await migrate(url))
   const missing = await missingMigrations(url)
   if (missing.length > 0) throw new ConfigError(describeMissing(missing))
 }

@@ -81,7 +81,7 @@ test('berth users makes people, puts them into accounts and gives them links', a
   try {
     await api.newAccount('customer')
     await expect(run('link', 'Cleo@example.com', {})).rejects.toThrow('choose an account with --account')
-    await expect(run('link', 'cleo', {})).rejects.toThrow('is not an address')
+    await expect(run('link', 'cleo', {})).rejects.toThrow('is not an email address')
     await expect(run('link', 'usr_nobody', {})).rejects.toThrow('There is no person usr_nobody')
     await expect(run('link', 'cleo@example.com', { role: 'king' })).rejects.toThrow('There is no role king')
     await expect(run('link', 'cleo@example.com', { account: 'nobody' })).rejects.toThrow('There is no account nobody')

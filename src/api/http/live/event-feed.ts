@@ -37,14 +37,14 @@ export function createEventFeed(db: Database, notifications: Notifications): Eve
   const readers = new Map<string, Set<Reader>>()
   let position: Position = { xid: '0', seq: '0' }
   let readMs = 0
-  let told = false
+  let notified = false
   // Serializes everything that reads or moves the position.
   let turn: Promise<unknown> = Promise.resolve()
 
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = turn.then(work)
-    turn = mine.catch(() => {})
-    return mine
+    const result = turn.then(work)
+    turn = result.catch(() => {})
+    return result
   }
 
   /** Listens only while there are readers. */
@@ -59,13 +59,13 @@ export function createEventFeed(db: Database, notifications: Notifications): Eve
   }
 
   function wake(): void {
-    if (told) return
-    told = true
+    if (notified) return
+    notified = true
     void inTurn(read)
   }
 
   async function read(): Promise<void> {
-    told = false
+    notified = false
     if (readers.size === 0) return
     readMs = performance.now()
     try {

@@ -11,7 +11,7 @@ declare module 'fastify' {
 
 export type OutageLog = {
   /** Logs the first request that an outage fails, and counts the rest. */
-  note(request: FastifyRequest, fault: Fault): void
+  record(request: FastifyRequest, fault: Fault): void
   close(): void
 }
 
@@ -34,7 +34,7 @@ export function createOutageLog({ health, log }: Pick<Deps, 'health' | 'log'>): 
   }
 
   return {
-    note(request, fault) {
+    record(request, fault) {
       if (outage) {
         outage.requests++
         outage.isNew = true

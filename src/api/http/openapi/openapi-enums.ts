@@ -17,9 +17,9 @@ function referring(value: unknown): unknown {
 }
 
 export function nameEnums<T extends { components: { schemas: object } }>(document: T): T {
-  const made = referring(document) as T
+  const result = referring(document) as T
   const named = Object.entries(enums).map(([name, values]) => [name, { type: 'string', enum: [...values] }])
-  const schemas = Object.entries({ ...made.components.schemas, ...Object.fromEntries(named) })
-  made.components.schemas = Object.fromEntries(schemas.sort(([a], [b]) => (a < b ? -1 : 1)))
-  return made
+  const schemas = Object.entries({ ...result.components.schemas, ...Object.fromEntries(named) })
+  result.components.schemas = Object.fromEntries(schemas.sort(([a], [b]) => (a < b ? -1 : 1)))
+  return result
 }

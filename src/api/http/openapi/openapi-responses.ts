@@ -193,9 +193,9 @@ const notModified: Response = {
 }
 
 /** The responses of an operation under /api; those that several operations share go to `shared`. */
-export function answersOf(route: Described, made: Responses, shared: Record<string, Response>): Responses {
-  const answers: Responses = {}
-  for (const [status, response] of Object.entries(made) as [string, Response][]) {
+export function responsesOf(route: Described, declared: Responses, shared: Record<string, Response>): Responses {
+  const responses: Responses = {}
+  for (const [status, response] of Object.entries(declared) as [string, Response][]) {
     const own: HeaderName[] = []
     if (status === '201') own.push('Location')
     if (showsVersion(route, status)) own.push('ETag')
@@ -204,30 +204,30 @@ export function answersOf(route: Described, made: Responses, shared: Record<stri
     if (route.config?.showsServed) own.push(route.config.showsServed)
     if (route.config?.showsOffset) own.push('Upload-Offset')
     if (route.config?.deprecated) own.push('Deprecation', 'Link')
-    answers[status] = { ...response, headers: named([...always, ...own]) }
+    responses[status] = { ...response, headers: named([...always, ...own]) }
     const { stream } = route.config ?? {}
     if (stream) response.content!['text/event-stream'] = { schema: { $ref: `#/components/schemas/${stream.$id}` } }
   }
   const share = (status: number, name: string, response: Response) => {
     shared[name] ??= response
     if (shared[name].description !== response.description) throw new Error(`two responses would be named ${name}`)
-    answers[status] = { $ref: `#/components/responses/${name}` }
+    responses[status] = { $ref: `#/components/responses/${name}` }
   }
   if (isSingle(route)) share(304, 'NotModified', notModified)
   for (const [status, codes] of byStatus(faultsOf(route))) {
     share(status, nameOf(route, status, codes), problemResponse(status, codes, always))
   }
-  return answers
+  return responses
 }
 
 /** The same for an operation outside /api, which lists all its codes itself. */
-export function answersOutside(route: Described, made: Responses): Responses {
-  const answers: Responses = {}
-  for (const [status, response] of Object.entries(made) as [string, Response][]) {
-    answers[status] = { ...response, headers: named(outside) }
+export function responsesOutside(route: Described, declared: Responses): Responses {
+  const responses: Responses = {}
+  for (const [status, response] of Object.entries(declared) as [string, Response][]) {
+    responses[status] = { ...response, headers: named(outside) }
   }
   for (const [status, codes] of byStatus(route.config?.faults ?? [])) {
-    answers[status] = problemResponse(status, codes, outside)
+    responses[status] = problemResponse(status, codes, outside)
   }
-  return answers
+  return responses
 }

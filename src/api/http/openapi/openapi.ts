@@ -8,14 +8,14 @@ import { scopeMeanings } from '../../../schemas/tokens.ts'
 import { apiVersion, knownVersions } from '../responses/versions.ts'
 import { nameEnums } from './openapi-enums.ts'
 import {
-  answersOf,
-  answersOutside,
   type Described,
   headers,
   isConditional,
   isSingle,
   type Response,
   type Responses,
+  responsesOf,
+  responsesOutside,
 } from './openapi-responses.ts'
 import { giveExamples, parameters, webhooks } from './openapi-webhooks.ts'
 
@@ -143,8 +143,8 @@ function finishDocument(document: Document, routes: Map<string, Described>): voi
   for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
     const route = routes.get(operation.operationId)!
     operation.responses = operation.servers
-      ? answersOutside(route, operation.responses)
-      : answersOf(route, operation.responses, shared)
+      ? responsesOutside(route, operation.responses)
+      : responsesOf(route, operation.responses, shared)
     if (!operation.servers) operation.parameters = [...(operation.parameters ?? []), ...requestHeaderReferences]
     if (operation.requestBody) markOptional(operation.requestBody, components.schemas)
   }

@@ -9,10 +9,10 @@ export const compiling = { eagerly: false }
 
 /** Calls `make` on first use. */
 export function lazily<In, Out>(make: () => (value: In) => Out): (value: In) => Out {
-  let made = compiling.eagerly ? make() : null
+  let compiled = compiling.eagerly ? make() : null
   return (value) => {
-    made ??= make()
-    return made(value)
+    compiled ??= make()
+    return compiled(value)
   }
 }
 

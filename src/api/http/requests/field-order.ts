@@ -14,14 +14,14 @@ function positionOf(schema: Schema, pointer: string): number[] {
   let at: Schema | undefined = schema
   return partsOf(pointer).map((part) => {
     const names = Object.keys(at?.properties ?? {})
-    const place = names.length === 0 && /^\d+$/.test(part) ? Number(part) : names.indexOf(part)
+    const position = names.length === 0 && /^\d+$/.test(part) ? Number(part) : names.indexOf(part)
     at = at?.items ?? at?.properties?.[part]
-    return place === -1 ? Number.MAX_SAFE_INTEGER : place
+    return position === -1 ? Number.MAX_SAFE_INTEGER : position
   })
 }
 
 function compare(one: number[], other: number[]): number {
-  const differs = one.findIndex((place, index) => place !== other[index])
+  const differs = one.findIndex((position, index) => position !== other[index])
   if (differs === -1) return one.length - other.length
   return one[differs]! - (other[differs] ?? -1)
 }
@@ -31,8 +31,8 @@ export function inOrder(schema: unknown, errors: readonly FieldError[]): FieldEr
   const unique = new Map<string, FieldError>()
   for (const error of errors) if (!unique.has(error.pointer)) unique.set(error.pointer, error)
   return [...unique.values()]
-    .map((error) => ({ error, place: positionOf((schema ?? {}) as Schema, error.pointer) }))
-    .sort((a, b) => compare(a.place, b.place))
+    .map((error) => ({ error, position: positionOf((schema ?? {}) as Schema, error.pointer) }))
+    .sort((a, b) => compare(a.position, b.position))
     .map(({ error }) => error)
 }
 

@@ -81,9 +81,9 @@ function listsIn(schema: FastifySchema): string[] {
 
 /** Repeated or comma-separated values as one list without duplicates. */
 function splitList(query: Record<string, unknown>, name: string): void {
-  const given = query[name]
-  if (given === undefined) return
-  query[name] = [...new Set([given].flat().flatMap((value) => String(value).split(',')))]
+  const text = query[name]
+  if (text === undefined) return
+  query[name] = [...new Set([text].flat().flatMap((value) => String(value).split(',')))]
 }
 
 export function useValidation(app: FastifyInstance): void {

@@ -36,8 +36,8 @@ export function compress(octets: Uint8Array | string, encoding: Encoding, once: 
 }
 
 export function addVary(reply: FastifyReply, name: string): void {
-  const given = reply.getHeader('vary')
-  reply.header('vary', given ? `${given}, ${name}` : name)
+  const current = reply.getHeader('vary')
+  reply.header('vary', current ? `${current}, ${name}` : name)
 }
 
 // A response that fits into one packet isn't worth compressing.

@@ -8,9 +8,9 @@ const mark = /^<!-- Below this line: .* -->$/m
 
 /** The guide with the current catalogue. */
 export function withCatalogue(guide: string): string {
-  const found = mark.exec(guide)
-  if (!found) throw new Error('The guide on errors has no line below which the catalogue goes.')
-  return `${guide.slice(0, found.index + found[0].length)}\n\n${catalogue()}`
+  const match = mark.exec(guide)
+  if (!match) throw new Error('The guide on errors has no line below which the catalogue goes.')
+  return `${guide.slice(0, match.index + match[0].length)}\n\n${catalogue()}`
 }
 
 function catalogue(): string {

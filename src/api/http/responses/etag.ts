@@ -43,10 +43,10 @@ export function sendOctets(request: FastifyRequest, reply: FastifyReply, octets:
 }
 
 export function precondition(request: FastifyRequest): Precondition {
-  const wanted = request.headers['if-match']
+  const ifMatch = request.headers['if-match']
   return (view) => {
-    if (wanted === undefined) return
+    if (ifMatch === undefined) return
     // A missing resource has no version, and `*` doesn't match it.
-    if (view === null || !namesVersion(wanted, etagOf(view))) throw new Fault('precondition_failed')
+    if (view === null || !namesVersion(ifMatch, etagOf(view))) throw new Fault('precondition_failed')
   }
 }

@@ -21,9 +21,9 @@ export async function sendLines<T extends Line>(
 ) {
   const seq = cursor === undefined ? 0 : sequence(decodeCursor(cursor, 'lines', 'asc', 1)[0])
   const page = { limit, order: 'asc' as const, after: cursor === undefined ? null : [String(seq)] }
-  const found = await read({ seq, limit: limit + 1 })
+  const rows = await read({ seq, limit: limit + 1 })
   const lines = pageOf(
-    found,
+    rows,
     page,
     (line) => line,
     ({ seq }) => [String(seq)],

@@ -24,15 +24,15 @@ const bounds = ['since', 'until'] as const
 
 /** The pattern allows hour 25. Before 1970 and after 9999 there is nothing to distinguish. */
 function timesIn(query: Query): { [Bound in (typeof bounds)[number]]?: Date } {
-  const given = bounds.flatMap((name) => (query[name] === undefined ? [] : { name, ms: Date.parse(query[name]) }))
+  const times = bounds.flatMap((name) => (query[name] === undefined ? [] : { name, ms: Date.parse(query[name]) }))
   refuseFields(
-    given.flatMap(({ name, ms }) =>
+    times.flatMap(({ name, ms }) =>
       Number.isNaN(ms)
         ? { in: 'query' as const, pointer: `#/${name}`, code: 'bad_format' as const, detail: 'is not a valid time' }
         : [],
     ),
   )
-  return Object.fromEntries(given.map(({ name, ms }) => [name, new Date(Math.min(Math.max(ms, 0), lastMs))]))
+  return Object.fromEntries(times.map(({ name, ms }) => [name, new Date(Math.min(Math.max(ms, 0), lastMs))]))
 }
 
 /** `found` has one key: the list's name in the response and in cursors. */
@@ -57,6 +57,6 @@ export const wholeEnd: PageEnd = { hasMore: false, nextCursor: null, latestCurso
 /** The URL of the next page: this one with another cursor. */
 function withCursor(url: string, cursor: string): string {
   const [path, query = ''] = url.split('?', 2) as [string, string?]
-  const kept = query.split('&').filter((part) => part !== '' && !part.startsWith('cursor='))
-  return `${path}?${[...kept, `cursor=${cursor}`].join('&')}`
+  const rest = query.split('&').filter((part) => part !== '' && !part.startsWith('cursor='))
+  return `${path}?${[...rest, `cursor=${cursor}`].join('&')}`
 }

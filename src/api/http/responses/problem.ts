@@ -168,8 +168,13 @@ export function problemOf(fault: Fault, baseUrl: string, requestId: string) {
   }
 }
 
-export function sendFault(found: Fault, baseUrl: string, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const fault = phraseFor(found, request)
+export function sendFault(
+  original: Fault,
+  baseUrl: string,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const fault = phraseFor(original, request)
   const status = statuses[fault.code]
   const { allow, etag, retryAfterSeconds, requiredScope } = fault.members
   // A session is a cookie, for which HTTP has no authentication scheme.
@@ -185,7 +190,7 @@ export function sendFault(found: Fault, baseUrl: string, request: FastifyRequest
   if (etag) reply.header('etag', etag)
   if (allow) reply.header('allow', allow.join(', '))
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
-  if (fault.code === 'database_unavailable') request.server.outages.note(request, fault)
+  if (fault.code === 'database_unavailable') request.server.outages.record(request, fault)
   else if (status >= 500) request.log.error({ requestId: request.id, err: fault.cause ?? fault }, fault.code)
   return reply
     .code(status)

@@ -23,9 +23,9 @@ export function publicAnswer(
 }
 
 function inEncoding(answer: PublicAnswer, encoding: Encoding): Promise<Buffer> {
-  const made = answer.encoded.get(encoding) ?? compress(answer.octets, encoding, true)
-  answer.encoded.set(encoding, made)
-  return made
+  const encoded = answer.encoded.get(encoding) ?? compress(answer.octets, encoding, true)
+  answer.encoded.set(encoding, encoded)
+  return encoded
 }
 
 const cacheControl = { 'for ever': 'public, max-age=31536000, immutable', 'ask again': 'public, no-cache' }

@@ -32,10 +32,10 @@ export function versionOf({ headers }: Pick<FastifyRequest, 'headers'>): string 
 }
 
 export function refuseUnknownVersion({ headers }: FastifyRequest): void {
-  const wanted = headers['api-version']
-  if (wanted === undefined || knownVersions.includes(String(wanted))) return
+  const requested = headers['api-version']
+  if (requested === undefined || knownVersions.includes(String(requested))) return
   const known = `${knownVersions.slice(0, -1).join(', ')} and ${knownVersions.at(-1)}`
-  throw new Fault('unknown_api_version', `There is no version ${String(wanted).slice(0, 40)}. Supported: ${known}.`)
+  throw new Fault('unknown_api_version', `There is no version ${String(requested).slice(0, 40)}. Supported: ${known}.`)
 }
 
 declare module 'fastify' {

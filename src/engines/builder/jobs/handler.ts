@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { JobKinds } from '../../../jobs/kinds.ts'
-import { type Handler, type Held, Postponed, RunLost } from '../../../jobs/worker.ts'
+import { type Handler, type JobRun, Postponed, RunLost } from '../../../jobs/worker.ts'
 import { StoreUnavailable } from '../../../platform/artifacts/artifacts.ts'
 import { type Database, refusedQuota } from '../../../platform/database/database.ts'
 import type { Notifications } from '../../../platform/database/notifications.ts'
@@ -60,14 +60,14 @@ export type BuilderDeps = BuildTools & {
 export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   const { db, config, urls, vault, notifications, repositories, artifacts, caches, disk } = deps
   const metrics = createBuildMetrics(deps.registry)
-  const finish = (id: string, outcome: Outcome, guard: Held['requireHeld']) =>
+  const finish = (id: string, outcome: Outcome, guard: JobRun['requireHeld']) =>
     finishDeployment(db, urls, id, { ...outcome, by: 'system', guard })
 
   /** Treats an exceeded quota as a failure of the build. */
   async function finishReady(
     id: string,
-    result: Omit<Extract<Outcome, { to: 'READY' }>, 'to'>,
-    guard: Held['requireHeld'],
+    made: Omit<Extract<Outcome, { to: 'READY' }>, 'to'>,
+    guard: JobRun['requireHeld'],
   ) {
     try {
       return await finish(id, { to: 'READY', ...result }, guard)
@@ -104,7 +104,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
     { field, waiting, why, code, message, maxWaitMs: longest = maxWaitMs }: MissingResource,
     build: Build,
     payload: JobKinds['build'],
-    requireHeld: Held['requireHeld'],
+    requireHeld: JobRun['requireHeld'],
   ): Promise<void> {
     const since = payload[field]
     const waitedMs = since === undefined ? 0 : Date.now() - Date.parse(since)
@@ -140,7 +140,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   async function build(
     build: Build,
     waited: string | null,
-    { signal, requireHeld, beside = (wait) => wait() }: Pick<Held, 'signal' | 'requireHeld' | 'beside'>,
+    { signal, requireHeld, withoutSlot = (wait) => wait() }: Pick<JobRun, 'signal' | 'requireHeld' | 'withoutSlot'>,
   ): Promise<BuildResult> {
     const [variables, access] = await Promise.all([
       openVariables(db, vault, build),
@@ -186,7 +186,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         try {
           // Waiting for a server can take a minute, so `beside` frees the slot meanwhile.
           const prove = () => proveServer(deps.servers, build.id, signal, ready)
-          if (!(await (server ? beside(prove) : ready()))) result = 'canceled'
+          if (!(await (server ? withoutSlot(prove) : ready()))) result = 'canceled'
         } catch (error) {
           if (!isFailure(error)) throw error
           // Reports the failure now, because saving the cache comes next.
@@ -207,7 +207,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   return {
     concurrency: config.build.concurrency,
     retryDelaysMs,
-    async run(payload, { attempt, signal, requireHeld, beside }) {
+    async run(payload, { attempt, signal, requireHeld, withoutSlot }) {
       const { deploymentId } = payload
       const found = await findBuild(db, deploymentId)
       // Canceled, deleted, or finished by a worker that died before completing the job.
@@ -239,7 +239,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
         let result: BuildResult = 'broken'
         try {
           const either = AbortSignal.any([signal, canceled.signal])
-          const held = { signal: either, requireHeld, ...(beside && { beside }) }
+          const held = { signal: either, requireHeld, ...(withoutSlot && { withoutSlot }) }
           result = await inSpan('build', spanOf(found), () => build(found, waited, held))
         } finally {
           end(canceled.signal.aborted ? 'canceled' : result)

@@ -1,6 +1,6 @@
 // The repair job: restores a stored file whose copies are all damaged by building its commit again.
 import { join } from 'node:path'
-import type { Handler, Held } from '../../../jobs/worker.ts'
+import type { Handler, JobRun } from '../../../jobs/worker.ts'
 import { removeTree } from '../../../platform/files/remove-tree.ts'
 import { findBuild, openVariables } from '../../../services/deployments/index.ts'
 import { openAccess } from '../../../services/projects/index.ts'
@@ -26,8 +26,12 @@ const silentLog: BuildLog = {
 export function createRepairHandler(deps: BuilderDeps): Handler<'repair'> {
   const { config, db, vault, artifacts, log } = deps
 
-  /** Storing the build's files replaces damaged ones. A readable manifest stays unchanged. */
-  async function rebuild(deploymentId: string, hash: string | undefined, { signal, requireHeld }: Held): Promise<void> {
+  /** Stores what the build makes, which replaces damaged files; the manifest stays as it is if it can be read. */
+  async function rebuild(
+    deploymentId: string,
+    hash: string | undefined,
+    { signal, requireHeld }: JobRun,
+  ): Promise<void> {
     const build = await findBuild(db, deploymentId)
     if (build?.state !== 'READY' || build.suspended) return
     const manifest = await artifacts.read(deploymentId, { fresh: true })
