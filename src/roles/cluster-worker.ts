@@ -71,7 +71,8 @@ async function hasAnswered(health: Health, roles: readonly Role[]): Promise<bool
 }
 
 async function answer({ registry, health }: Running, { id, what, role }: Extract<ToWorker, { kind: 'ask' }>) {
-  const value: Answers[keyof Answers] = what === 'metrics' ? await registry.getMetricsAsJSON() : await health.look(role)
+  const value: Answers[keyof Answers] =
+    what === 'metrics' ? await registry.getMetricsAsJSON() : await health.check(role)
   send({ kind: 'answer', id, value })
 }
 

@@ -87,7 +87,7 @@ const queueGauges: readonly [string, string, keyof Omit<QueueFigures, 'kind'>][]
 ]
 
 // Long enough that two scrapers cause one query.
-const keptMs = 10_000
+const ttlMs = 10_000
 
 /** These describe the platform, not the process: every worker reports the same, so take the maximum, not the sum. */
 export function observePlatform(

@@ -29,56 +29,6 @@ export const CronSetting = Body(
   },
 )
 
-export const ProjectSettings = Type.Object(
-  {
-    productionBranch: Type.String({
-      description:
-        'What is deployed to production: the branch that was set, else the default branch of the repository, taken for ' +
-        '`main` until a push or a deployment has asked for it',
-    }),
-    rootDirectory: Nullable(Type.String({ description: 'Folder of the repository that is built; null: its root' })),
-    installCommand: Nullable(Type.String({ description: 'null: by the lockfile' })),
-    buildCommand: Nullable(Type.String({ description: 'null: by the build script, else by the framework' })),
-    outputDirectory: Nullable(Type.String({ description: 'null: by the framework' })),
-    spaFallback: Nullable(
-      Type.Boolean({
-        description:
-          'Whether unknown paths that accept HTML are answered with index.html; null: as `detected` of each deployment says',
-      }),
-    ),
-    cleanUrls: Type.Boolean({ description: '/about is answered with about.html' }),
-    publishAnyway: Type.Boolean({
-      description:
-        'Private keys, .env files, PHP programs, databases and archives of the source are published too, where nothing ' +
-        'is built; else they are left out, and `warnings` of the deployment name them',
-    }),
-    autoDeploy: Type.Boolean({ description: 'A push makes a deployment' }),
-    hsts: Type.Boolean({
-      description: 'Browsers are told to use only HTTPS at the attached domains for a year from each visit on',
-    }),
-    buildNetwork: Choice(networks, { description: `What builds reach. ${networkMeaning}` }),
-    serverNetwork: Choice(networks, { description: `What servers reach, from their next start on. ${networkMeaning}` }),
-    instances: Type.Integer({
-      description: 'How many instances of its server run in production, over as many machines',
-    }),
-    previewProtection: Choice(previewProtections, {
-      description:
-        'Who sees deployments at their own addresses. none: everybody; password: who knows the password, or has a link; ' +
-        'link: who has a link of `POST /deployments/{id}/share`. Production addresses are open to all',
-    }),
-    skewProtection: Type.Boolean({
-      description:
-        'What a page loads at a production address comes from the deployment that the page came from, as long as it is ' +
-        'there: by the cookie `__dpl`, or `?dpl=` with the id of a deployment that has served production',
-    }),
-    watchPaths: Type.Array(Type.String(), {
-      description: 'A push that changes nothing under these paths makes no deployment; empty: every push makes one',
-    }),
-    crons: Type.Array(Named(CronSetting), { description: 'Paths of production that are called on a schedule' }),
-  },
-  { $id: 'ProjectSettings', description: 'How a project is built and served' },
-)
-
 // A leading dash would read as an option, and a leading dot could leave the tree. The builder checks again.
 const Directory = Type.String({
   minLength: 1,

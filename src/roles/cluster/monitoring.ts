@@ -41,10 +41,10 @@ export function createMonitoring(registry: Registry, health: Health): Monitoring
     return AggregatorRegistry.aggregate([...all, ended]).metrics()
   }
 
-  async function look(role?: string): Promise<HealthReport> {
+  async function check(role?: string): Promise<HealthReport> {
     const queried = role === undefined || rolesOfWorkers.includes(role) ? (workers?.processes ?? []) : []
     const [own, ...responses] = await Promise.all([
-      health.look(role),
+      health.check(role),
       ...queried.map((one) => one.query('health', role)),
     ])
     const reports = responses.filter((report) => report !== null)
@@ -53,7 +53,7 @@ export function createMonitoring(registry: Registry, health: Health): Monitoring
   }
 
   return {
-    monitored: { registry: { contentType: registry.contentType, metrics }, health: { look } },
+    monitored: { registry: { contentType: registry.contentType, metrics }, health: { check } },
     noteEnd(process, unexpected) {
       if (unexpected) deaths.inc()
       const counted = process.metrics.filter(({ type }) => isCounted(String(type)))

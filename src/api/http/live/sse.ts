@@ -1,7 +1,7 @@
 // Server-sent events: an open response, messages, a heartbeat, and detection of disconnected readers.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../../platform/errors.ts'
-import { endSilence } from '../requests/connections.ts'
+import { endDatabaseWait } from '../requests/connections.ts'
 import { leaveInFlight } from '../requests/transport.ts'
 import type { Shares } from '../shares/shares.ts'
 
@@ -83,7 +83,7 @@ export function createStreams(shares: Shares, maxUnreadOfAll = maxUnreadBytesOfA
 
   function begin(reply: FastifyReply): void {
     reply.hijack()
-    endSilence(reply.request)
+    endDatabaseWait(reply.request)
     const headers = Object.fromEntries(Object.entries(reply.getHeaders()).filter(([, value]) => value !== undefined))
     reply.raw.writeHead(200, {
       ...(headers as Record<string, string>),

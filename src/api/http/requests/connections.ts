@@ -10,7 +10,7 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     /** Null if a request is refused before any hook ran. */
-    silence: Silence | null
+    wait: DatabaseWait | null
   }
 }
 
@@ -37,12 +37,12 @@ export function groupConnections(app: FastifyInstance): void {
     inGroups(request.routeOptions.config.connectionGroups ?? [], done, request.wait)
   })
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    endSilence(request)
+    endDatabaseWait(request)
     done()
   })
 }
 
 /** For a response that has begun: a stream outlasts an outage and keeps retrying. */
-export function endSilence({ silence }: FastifyRequest): void {
-  if (silence) silence.isOver = true
+export function endDatabaseWait({ wait }: FastifyRequest): void {
+  if (wait) wait.isOver = true
 }

@@ -1,6 +1,6 @@
 // How many waits and streams of an account this server may have open, so that all servers together stay within the
 // account's quota. A single server may use all of it.
-import { inSilence } from '../../../platform/database/pool.ts'
+import { countWait } from '../../../platform/database/pool.ts'
 import type { OpenKind, SharedLimits } from '../../../services/limits/index.ts'
 
 type Hold = {
@@ -76,7 +76,7 @@ export function createHolds(shared: SharedLimits, openOf: (owner: string, kind: 
           const here = openOf(accountId, kind)
           if (shared.members === 1 || here < Math.min(hold.granted, max)) return enter(0, max)
           const asked = shared.hold({ accountId, kind, wanted: here + 1, most: max })
-          const held = await inSilence(asked).catch(() => null)
+          const held = await countWait(asked).catch(() => null)
           // This server then counts alone.
           if (!held) return enter(0, max)
           hold.granted = held.granted

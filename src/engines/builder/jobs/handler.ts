@@ -66,7 +66,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   /** Treats an exceeded quota as a failure of the build. */
   async function finishReady(
     id: string,
-    made: Omit<Extract<Outcome, { to: 'READY' }>, 'to'>,
+    result: Omit<Extract<Outcome, { to: 'READY' }>, 'to'>,
     guard: JobRun['requireHeld'],
   ) {
     try {
