@@ -107,8 +107,8 @@ export function createNameserver(options: NameserverOptions): Nameserver {
   ): Promise<ListenAddress & SharedListener> {
     const { aliases, table, transfers, updates, notices, packets } = context
     const nsid = config.nameservers[index] ?? config.nameservers[0]!
-    const takers = { transfers, updates, notices }
-    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, ...takers, nsid, log }
+    const handlers = { transfers, updates, notices }
+    const shared = { table, aliases, outside, cookies, rateLimit: limit, metrics, ...handlers, nsid, log }
     const responderFor = (cache: AnswerCache<ZoneSource>) => createResponder({ ...shared, cache })
     const sockets: number[] = []
     const closeSockets = async () => {

@@ -12,7 +12,7 @@ import { listenOn } from '../../../src/engines/nameserver/serve/listeners.ts'
 import { createResponder, type Responder } from '../../../src/engines/nameserver/serve/responder.ts'
 import type { TcpLimits } from '../../../src/engines/nameserver/serve/tcp.ts'
 import {
-  type Found,
+  type LookupResult,
   lookup,
   type OutsideAddresses,
   type OwnedSet,
@@ -74,7 +74,7 @@ export function ask(
   name: string,
   type: keyof typeof typeNumbers | number,
   around = nowhere,
-): Shown & { found: Found } {
+): Shown & { found: LookupResult } {
   const number = typeof type === 'number' ? type : typeNumbers[type]
   const found = lookup(zone, wireName(name), number, around)
   const rcode = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'][found.rcode]!

@@ -62,11 +62,11 @@ const gapsHash = (hash: number) => ~hash
 export const standIn = '\x01\u0100'
 
 const slabOctets = 1 << 20
-const roomStep = 64
+const capacityStep = 64
 // Long answers are rare and take the space of many short ones.
 const maxOctets = 4096
 // How many sent answers may wait to be counted, even if they are no longer cached.
-const maxGiven = 10_000
+const maxSent = 10_000
 
 /**
  * Each question has one slot, and a later question with the same slot replaces it. So there is no list to maintain, and
@@ -79,19 +79,19 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
   let slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
   // The space of each slot: the number and offset of its slab combined into one number, and its size.
   const places = new Uint32Array(mask + 1)
-  const rooms = new Uint16Array(mask + 1)
+  const capacities = new Uint16Array(mask + 1)
   const memory: Buffer[] = []
   let slab = 0
   let used = 0
-  let given: CachedAnswer<Source>[] = []
+  let sent: CachedAnswer<Source>[] = []
 
   function count(): void {
-    for (const answer of given) {
+    for (const answer of sent) {
       const { tally } = answer.source
       if (tally) countQuestion(tally, answer.type, answer.rcode, answer.hits)
       answer.hits = 0
     }
-    given = []
+    sent = []
   }
 
   const slotOf = (hash: number) => (hash ^ (hash >>> 15)) & mask
@@ -106,29 +106,29 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
 
   function clear(): void {
     slots = new Array<CachedAnswer<Source> | undefined>(mask + 1).fill(undefined)
-    rooms.fill(0)
+    capacities.fill(0)
     slab = 0
     used = 0
   }
 
   /** Allocates space for an answer in steps, so that an answer that grows a little still fits. */
-  function takeRoom(slot: number, length: number): void {
-    const room = Math.ceil(length / roomStep) * roomStep
-    if (used + room > slabOctets) {
+  function allocate(slot: number, length: number): void {
+    const capacity = Math.ceil(length / capacityStep) * capacityStep
+    if (used + capacity > slabOctets) {
       slab++
       used = 0
       if (slab === slabs) clear()
     }
     memory[slab] ??= Buffer.allocUnsafeSlow(slabOctets)
     places[slot] = slab * slabOctets + used
-    rooms[slot] = room
-    used += room
+    capacities[slot] = capacity
+    used += capacity
   }
 
   function put(slot: number, answer: Omit<CachedAnswer<Source>, 'type' | 'hits'>): void {
     const { source, rcode, tuple, dnssec, below, gaps } = answer
     const length = answer.end - answer.start
-    if (length > rooms[slot]!) takeRoom(slot, length)
+    if (length > capacities[slot]!) allocate(slot, length)
     const octets = memory[Math.floor(places[slot]! / slabOctets)]!
     const start = places[slot]! % slabOctets
     const end = start + answer.octets.copy(octets, start, answer.start, answer.end)
@@ -146,7 +146,7 @@ export function createAnswerCache<Source extends AnswerSource>(slotBits = 18, sl
     clear,
     count,
     hit(answer) {
-      if (answer.hits++ === 0 && given.push(answer) === maxGiven) count()
+      if (answer.hits++ === 0 && sent.push(answer) === maxSent) count()
     },
     get(message, query) {
       const signed = query.dnssecOk ? liveAt(slotOf(answerHash(query.hash, 'with'))) : null

@@ -2,7 +2,7 @@
 
 import { extendedErrors, headerOctets, typeNumbers } from '../../../dns/packet/numbers.ts'
 import type { Query } from '../../../dns/packet/query.ts'
-import type { Found, OwnedSet } from '../zones/lookup.ts'
+import type { LookupResult, OwnedSet } from '../zones/lookup.ts'
 
 /** A message without id and RD, with the question in lower case. */
 export type Template = {
@@ -24,7 +24,7 @@ export type Below = {
 
 export type Encoder = {
   /** The result is valid until the next call. `limit` applies to the whole message; TC is set if anything is left out. */
-  encode(question: Buffer, name: string, found: Found, limit: number): Encoded
+  encode(question: Buffer, name: string, found: LookupResult, limit: number): Encoded
 }
 
 export type Encoded = Template & { truncated: boolean; pointers: readonly number[] }
@@ -102,9 +102,9 @@ export function createEncoder(): Encoder {
         offsets.set(start === 0 ? name : name.slice(start), headerOctets + start)
       }
       at += question.copy(scratch, at)
-      const highest = Math.min(limit, maxMessage)
+      const maxLength = Math.min(limit, maxMessage)
       // A client can't get a longer answer than the longest message, so it gets what fits.
-      const parts = highest > maxUdp
+      const parts = maxLength > maxUdp
       let truncated = false
       scratch[5] = 1
       for (const [index, section] of [found.answer, found.authority, found.additional].entries()) {
@@ -112,7 +112,7 @@ export function createEncoder(): Encoder {
         for (const owned of section) {
           if (truncated) break
           // Omitting glue sets TC as well, because the referral may be useless without it (RFC 9471).
-          const written = writeSet(owned, highest, parts)
+          const written = writeSet(owned, maxLength, parts)
           count += written
           truncated = written < owned.set.rdatas.length
         }

@@ -29,7 +29,7 @@ export type ZoneKeysOptions = {
 }
 
 /** As saved to a file, with octets as text. */
-type KeptKey = Omit<ServedKey, 'secret'> & { secret: string }
+type SavedKey = Omit<ServedKey, 'secret'> & { secret: string }
 
 const idsAtOnce = 20_000
 
@@ -39,7 +39,7 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
   const idOf = new Map<string, string>()
   /** The ids of transfer keys by domain. */
   const transfers = new Map<string, Set<string>>()
-  const kept = snapshots?.open('keys', function* (): Generator<KeptKey> {
+  const saved = snapshots?.open('keys', function* (): Generator<SavedKey> {
     for (const key of byId.values()) yield { ...key, secret: Buffer.from(key.secret).toString('base64') }
   })
 
@@ -51,7 +51,7 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
     transfers.set(key.domainId, others.add(key.id))
   }
 
-  function opened({ keyName: name, secret, ...rest }: ServedKey): ZoneKey {
+  function unseal({ keyName: name, secret, ...rest }: ServedKey): ZoneKey {
     return { ...rest, name, secret: vault.open(secret, placeOf.dnsKey(rest.id)) }
   }
 
@@ -81,7 +81,7 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
     for (const id of ids) drop(id)
     for (const key of found) put(key)
     // A deleted key must not come back after a start without the database.
-    kept?.changed(found.length < ids.length)
+    saved?.changed(found.length < ids.length)
   }
 
   const followed = await follow(
@@ -90,10 +90,10 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
       listen: (changed) => notifications.on('dnsKey', changed),
       compare,
       read,
-      onCurrent: () => kept?.current(),
-      ...(kept && {
+      onCurrent: () => saved?.current(),
+      ...(saved && {
         restore: () =>
-          kept.restore((rows: KeptKey[]) => {
+          saved.restore((rows: SavedKey[]) => {
             for (const row of rows) put({ ...row, secret: Buffer.from(row.secret, 'base64') })
           }),
       }),
@@ -105,12 +105,12 @@ export async function openZoneKeys({ db, notifications, vault, log, snapshots }:
   return {
     find(keyName) {
       const key = byId.get(idOf.get(keyName) ?? '')
-      return key ? opened(key) : null
+      return key ? unseal(key) : null
     },
-    transfersOf: (domainId) => [...(transfers.get(domainId) ?? [])].map((id) => opened(byId.get(id)!)),
+    transfersOf: (domainId) => [...(transfers.get(domainId) ?? [])].map((id) => unseal(byId.get(id)!)),
     async close() {
       await followed.close()
-      await kept?.close()
+      await saved?.close()
     },
   }
 }

@@ -100,19 +100,19 @@ export function chainOf(zone: SignedZone): SortedTexts {
 }
 
 // A large zone has more records than we can keep.
-const maxMade = 5_000
+const maxCached = 5_000
 
 /** Caches what was created for a zone, up to a limit. */
-export function keepMade<V>(made: Map<string, V>, key: string, value: V): V {
-  if (made.size >= maxMade) made.clear()
-  made.set(key, value)
+export function cacheValue<V>(cache: Map<string, V>, key: string, value: V): V {
+  if (cache.size >= maxCached) cache.clear()
+  cache.set(key, value)
   return value
 }
 
 /** The NSEC or NSEC3 record of an entry. */
 export function denialAt(zone: SignedZone, entry: string, outside: OutsideAddresses): OwnedSet {
-  const { denials } = zone.signed.made
-  return denials.get(entry) ?? keepMade(denials, entry, makeDenial(zone, entry, outside))
+  const { denials } = zone.signed.cache
+  return denials.get(entry) ?? cacheValue(denials, entry, makeDenial(zone, entry, outside))
 }
 
 function makeDenial(zone: SignedZone, entry: string, outside: OutsideAddresses): OwnedSet {

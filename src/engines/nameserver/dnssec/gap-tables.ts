@@ -37,34 +37,34 @@ function pack(entries: readonly string[], from: number, hashed: boolean, share: 
 let last = 0
 /** By part of a chain, because versions of a large zone share most parts. */
 const packed = new WeakMap<readonly string[], GapPart>()
-const made = new WeakMap<SignedZone, Gaps | 'in progress'>()
+const built = new WeakMap<SignedZone, Gaps | 'in progress'>()
 
 /** The gaps of a version of a zone; null while those of a large zone are being built, in steps. */
 export function gapsOf(zone: SignedZone): Gaps | null {
-  const known = made.get(zone)
+  const known = built.get(zone)
   if (known) return known === 'in progress' ? null : known
   const hashed = zone.signed.signing.denial === 'nsec3'
   const from = hashed ? 0 : orderKey(zone.origin).length
   const chain = chainOf(zone).parts
   const share = chain.length > 1
   let left = 0
-  const step = (most: number): Gaps | null => {
-    for (let fresh = 0; left < chain.length; left++) {
+  const step = (max: number): Gaps | null => {
+    for (let packedNow = 0; left < chain.length; left++) {
       if (packed.has(chain[left]!)) continue
-      if (fresh++ === most) return null
+      if (packedNow++ === max) return null
       packed.set(chain[left]!, pack(chain[left]!, from, hashed, share))
     }
     const parts = chain.map((part) => packed.get(part)!)
     const gaps = new Gaps({ id: ++last, hashed, originOctets: zone.origin.length, parts })
-    made.set(zone, gaps)
+    built.set(zone, gaps)
     return gaps
   }
-  const goOn = () => {
-    if (!step(partsInAStep)) setImmediate(goOn)
+  const continueLater = () => {
+    if (!step(partsInAStep)) setImmediate(continueLater)
   }
   const gaps = step(partsInAStep)
   if (gaps) return gaps
-  made.set(zone, 'in progress')
-  setImmediate(goOn)
+  built.set(zone, 'in progress')
+  setImmediate(continueLater)
   return null
 }

@@ -16,7 +16,7 @@ import { keyOf, linesOf, RecordsByName } from '../zones/zone-records.ts'
 import type { ZoneSource, ZoneTable } from '../zones/zone-table.ts'
 import { entryOfSet, nameOfEntry, type SignedZone } from './chain.ts'
 import { isSigned, setsIn } from './sets.ts'
-import { isOld, type Signer, wantedOf } from './signer.ts'
+import { isOld, neededSignatures, type Signer } from './signer.ts'
 
 export type RenewalOptions = {
   db: Database
@@ -37,7 +37,7 @@ export type Renewal = {
 const everyMs = 60_000
 // After startup, and while there are more: after a long time without a nameserver, all of them are due.
 const soonMs = 1_000
-const atOnce = 500
+const batchSize = 500
 const dayMs = 86_400_000
 const retryMs = 3_600_000
 
@@ -86,7 +86,7 @@ export function startRenewal(options: RenewalOptions): Renewal {
     const { keys } = zone.signed.signing
     const named = (keyId: string, fingerprint: string) => keyId + fingerprint
     const used = new Map(
-      Array.from(wantedOf(source, keys, setsIn(zone, entries, outside)), (one) => [
+      Array.from(neededSignatures(source, keys, setsIn(zone, entries, outside)), (one) => [
         named(one.signer.id, one.fingerprint),
         one,
       ]),
@@ -97,12 +97,12 @@ export function startRenewal(options: RenewalOptions): Renewal {
     const soas = inUse.filter(({ type }) => type === typeNumbers.SOA)
     const others = inUse.filter(({ type }) => type !== typeNumbers.SOA)
     const raise = soas.some(({ octets }) => isOld(octets, now()))
-    const wanted = others.map((one) => used.get(named(one.keyId, one.fingerprint))!)
+    const needed = others.map((one) => used.get(named(one.keyId, one.fingerprint))!)
     const settlement = {
       domainId,
       zone: source.name,
       serial: source.serial,
-      renewed: await signer.signAll(wanted),
+      renewed: await signer.signAll(needed),
       unused: due.filter((one) => !isUsed(one)),
       kept: soas,
       keptUntil: new Date(now() * 1000 + dayMs),
@@ -120,7 +120,7 @@ export function startRenewal(options: RenewalOptions): Renewal {
   }
 
   async function round(): Promise<number> {
-    const due = await dueSignatures(db, new Date(now() * 1000), atOnce)
+    const due = await dueSignatures(db, new Date(now() * 1000), batchSize)
     for (const some of Map.groupBy(due, ({ keyId }) => keyId).values()) {
       const settled = await settleSome(some).catch((err) => {
         log.warn({ err, zone: some[0]!.zone }, 'signatures of a zone could not be renewed')
@@ -147,7 +147,7 @@ export function startRenewal(options: RenewalOptions): Renewal {
         log.warn({ err }, 'signatures of zones could not be renewed; it is tried again')
         return 0
       })
-      if (!closed) runIn(count < atOnce ? everyMs : soonMs)
+      if (!closed) runIn(count < batchSize ? everyMs : soonMs)
     }, ms)
     timer.unref()
   }

@@ -2,11 +2,20 @@
 import { canonicalSet, fingerprintOf, rrsigHead, type SignedSet } from '../../../dns/dnssec/canonical.ts'
 import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { octetsRdata } from '../zones/apex.ts'
-import { type Found, type OutsideAddresses, type OwnedSet, search } from '../zones/lookup.ts'
+import { type LookupResult, type OutsideAddresses, type OwnedSet, search } from '../zones/lookup.ts'
 import type { Rdata } from '../zones/rdata.ts'
 import { signatureKey } from '../zones/signing.ts'
 import { type Rrset, rdatasOf, type Zone } from '../zones/zone.ts'
-import { chainOf, denialAt, entriesProving, entryOf, keepMade, nameOfEntry, type SignedZone, setsAt } from './chain.ts'
+import {
+  cacheValue,
+  chainOf,
+  denialAt,
+  entriesProving,
+  entryOf,
+  nameOfEntry,
+  type SignedZone,
+  setsAt,
+} from './chain.ts'
 
 export const isSigned = (zone: Zone): zone is SignedZone => zone.signed !== null
 
@@ -32,12 +41,12 @@ export const setsOf = (zone: SignedZone, outside: OutsideAddresses) => setsIn(zo
 
 /** The RRSIG records of a set; null if it isn't signed. `ttl` is that of the answer. */
 export function signaturesOf(zone: SignedZone, owned: OwnedSet, ttl = owned.set.ttl): OwnedSet | null {
-  const { signatures } = zone.signed.made
+  const { signatures } = zone.signed.cache
   // A name has one set per type.
   const key = `${owned.set.type} ${owned.from ?? owned.owner}`
   const rdatas = signatures.get(key) ?? signatureRdatas(zone, owned)
   if (rdatas.length === 0) return null
-  keepMade(signatures, key, rdatas)
+  cacheValue(signatures, key, rdatas)
   return { owner: owned.owner, set: { type: typeNumbers.RRSIG, ttl, rdatas } }
 }
 
@@ -58,7 +67,7 @@ export function signatureRdatas(zone: SignedZone, owned: OwnedSet): readonly Rda
 }
 
 /** Adds the signatures to a lookup result, and the records that prove nonexistence. */
-export function withSignatures(zone: SignedZone, found: Found, outside: OutsideAddresses): Found {
+export function withSignatures(zone: SignedZone, found: LookupResult, outside: OutsideAddresses): LookupResult {
   const signed = (one: OwnedSet): OwnedSet[] => {
     const own = one.set === zone.negative ? { ...one, set: zone.soa } : one
     const signatures = signaturesOf(zone, own, one.set.ttl)
@@ -90,12 +99,12 @@ export function lookupSigned(
   zone: SignedZone,
   { name, type, dnssecOk }: { name: string; type: number; dnssecOk: boolean },
   outside: OutsideAddresses,
-): Found {
+): LookupResult {
   const found = search(zone, { name, type, prove: dnssecOk }, outside)
   const isAdded = type === typeNumbers.NSEC || type === typeNumbers.RRSIG
   const isMissing = found.answer.length === 0 && found.authoritative && found.rcode === rcodes.NOERROR
   const added = isAdded && isMissing ? addedAt(zone, name, type, outside) : null
-  const all: Found = added
+  const all: LookupResult = added
     ? { ...found, answer: [{ owner: name, set: added }], authority: [], proofs: [], general: false }
     : found
   return dnssecOk ? withSignatures(zone, all, outside) : all
@@ -109,7 +118,7 @@ export function lookupBelowSigned(
   zone: SignedZone,
   { name, general, type }: { name: string; general: string; type: number },
   outside: OutsideAddresses,
-): Found {
+): LookupResult {
   const found = search(zone, { name: general, type, prove: true }, outside)
   const proofs = found.proofs!.map((proof) => (proof.name === general ? { ...proof, name } : proof))
   return withSignatures(zone, { ...found, proofs }, outside)

@@ -24,7 +24,7 @@ export type SignerOptions = {
 type Key = ServedSigning['keys'][number]
 
 /** A set, and the key that should sign it. */
-export type Wanted = {
+export type NeededSignature = {
   /** The key in the zone's store. */
   readonly key: string
   readonly signer: Key
@@ -41,15 +41,15 @@ const dayS = 86_400
 const validS = 14 * dayS
 // Clocks elsewhere may be behind.
 const setBackS = 3_600
-const atOnce = 2_000
+const batchSize = 2_000
 const maxKeys = 1_000
 
 /** The signatures that one version of a zone needs. */
-export function* wantedOf(
+export function* neededSignatures(
   { name, serial }: { name: string; serial: number },
   keys: readonly Key[],
   sets: Iterable<OwnedSet>,
-): Generator<Wanted> {
+): Generator<NeededSignature> {
   const origin = wireName(name)
   const signers = keys.filter((key) => key.signing)
   for (const owned of sets) {
@@ -67,7 +67,7 @@ export function* wantedOf(
  * When to renew a signature: after about a week, at a different time for each set. That of an SOA is checked after a day,
  * because the next change makes it unused.
  */
-function renewalOf({ inception }: { inception: number }, { fingerprint, set }: Wanted): Date {
+function renewalOf({ inception }: { inception: number }, { fingerprint, set }: NeededSignature): Date {
   const part = ((fingerprint.charCodeAt(0) << 8) | fingerprint.charCodeAt(1)) / 0x10000
   const days = set.type === typeNumbers.SOA ? 2 : 7
   return new Date((inception + setBackS + (days - part) * dayS) * 1000)
@@ -103,8 +103,8 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
   }
 
   /** Inception, expiry and signature as stored, and when to renew them; null if the key is gone. */
-  async function make(wanted: Wanted) {
-    const { signer, origin, set, canonical, fingerprint } = wanted
+  async function make(needed: NeededSignature) {
+    const { signer, origin, set, canonical, fingerprint } = needed
     const key = opened.get(signer.id)
     if (!key) return null
     const inception = now() - setBackS
@@ -120,44 +120,47 @@ export function createSigner({ db, vault, now = () => Math.floor(Date.now() / 10
       name: set.owner,
       type: set.type,
       octets,
-      renewAt: renewalOf(validity, wanted),
+      renewAt: renewalOf(validity, needed),
     }
   }
 
-  async function load(wanted: readonly Wanted[]): Promise<void> {
-    for (let at = 0; at < wanted.length; at += atOnce) {
-      const part = wanted.slice(at, at + atOnce)
+  async function load(needed: readonly NeededSignature[]): Promise<void> {
+    for (let at = 0; at < needed.length; at += batchSize) {
+      const part = needed.slice(at, at + batchSize)
       const asked = part.map(({ signer, fingerprint, serial }) => ({ keyId: signer.id, fingerprint, serial }))
       const found = await readSignatures(db, asked)
       for (const [index, one] of part.entries()) one.octets = found[index]!
     }
   }
 
-  const missingOf = (wanted: readonly Wanted[]) => wanted.filter(({ octets }) => octets === null)
+  const missingOf = (needed: readonly NeededSignature[]) => needed.filter(({ octets }) => octets === null)
 
-  function take(wanted: readonly Wanted[], made: readonly { keyId: string; fingerprint: string; octets: string }[]) {
+  function assign(
+    needed: readonly NeededSignature[],
+    made: readonly { keyId: string; fingerprint: string; octets: string }[],
+  ) {
     const found = new Map(made.map(({ keyId, fingerprint, octets }) => [keyId + fingerprint, octets]))
-    for (const one of wanted) one.octets = found.get(one.signer.id + one.fingerprint) ?? null
+    for (const one of needed) one.octets = found.get(one.signer.id + one.fingerprint) ?? null
   }
 
   /** Creates the missing signatures, stores them, and uses whatever is stored then. */
-  async function complete(wanted: readonly Wanted[]): Promise<void> {
-    const missing = missingOf(wanted)
-    for (let at = 0; at < missing.length; at += atOnce) {
-      const part = missing.slice(at, at + atOnce)
+  async function complete(needed: readonly NeededSignature[]): Promise<void> {
+    const missing = missingOf(needed)
+    for (let at = 0; at < missing.length; at += batchSize) {
+      const part = missing.slice(at, at + batchSize)
       const made = await signAll(part)
       const added = await addSignatures(db, made)
-      if (added === part.length) take(part, made)
+      if (added === part.length) assign(part, made)
       else await load(part)
       await nextTurn()
     }
   }
 
-  async function signAll(wanted: readonly Wanted[]) {
-    await openKeys(wanted.map(({ signer }) => signer.id))
+  async function signAll(needed: readonly NeededSignature[]) {
+    await openKeys(needed.map(({ signer }) => signer.id))
     const made: NonNullable<Awaited<ReturnType<typeof make>>>[] = []
     // Two at once: there are few threads, and other work needs them too.
-    const left = wanted[Symbol.iterator]()
+    const left = needed[Symbol.iterator]()
     const run = async () => {
       for (const one of left) {
         const signature = await make(one)

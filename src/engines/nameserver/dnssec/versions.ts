@@ -4,21 +4,21 @@ import type { ServedSigning } from '../../../services/dns/index.ts'
 import type { OutsideAddresses } from '../zones/lookup.ts'
 import { NameMap } from '../zones/name-map.ts'
 import {
+  type ChangeScope,
   entriesOf,
   isSameSigning,
   mapOf,
   openSignatures,
   packSignatures,
-  type Touched,
   type ZoneSigning,
 } from '../zones/signing.ts'
 import { signedParts, type Zone } from '../zones/zone.ts'
 import { RecordsByName } from '../zones/zone-records.ts'
 import type { ChangedRow, ZoneRow, ZoneSource } from '../zones/zone-table.ts'
 import { buildChain, buildChainInSteps, type SignedZone } from './chain.ts'
+import { scopeOfChange } from './change-scope.ts'
 import { setsIn } from './sets.ts'
-import { type Signer, type Wanted, wantedOf } from './signer.ts'
-import { touchedBy } from './touched.ts'
+import { type NeededSignature, neededSignatures, type Signer } from './signer.ts'
 
 /** A zone as it was read, without its signatures. */
 export type ReadRow = Omit<ZoneRow, 'signing'> & { signing?: ServedSigning | null }
@@ -32,12 +32,12 @@ type OpenChange = {
   signing: ServedSigning
   was: SignedZone
   zone: SignedZone
-  touched: Touched
-  wanted: Wanted[]
+  scope: ChangeScope
+  needed: NeededSignature[]
 }
 
 /** A zone that is being completed. */
-type OpenZone = { row: ReadRow; signing: ServedSigning; zone: SignedZone; wanted: Wanted[] }
+type OpenZone = { row: ReadRow; signing: ServedSigning; zone: SignedZone; needed: NeededSignature[] }
 
 type Completed = { rows: ZoneRow[]; others: string[] }
 
@@ -70,32 +70,35 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
     draft({ ...row, signing: { ...signing, signatures: '', chain: null } }) as SignedZone
 
   /** In steps, because a zone may have many sets. */
-  async function wantedIn(row: ReadRow, signing: ServedSigning): Promise<{ zone: SignedZone; wanted: Wanted[] }> {
+  async function neededIn(
+    row: ReadRow,
+    signing: ServedSigning,
+  ): Promise<{ zone: SignedZone; needed: NeededSignature[] }> {
     const zone = bare(row, signing)
     const chain = typeof row.records === 'string' ? buildChain(zone) : await buildChainInSteps(zone)
     zone.signed.chain = chain
-    const wanted: Wanted[] = []
-    for (const one of wantedOf(row, signing.keys, setsIn(zone, chain, outside))) {
-      if (wanted.push(one) % setsInAStep === 0) await turn()
+    const needed: NeededSignature[] = []
+    for (const one of neededSignatures(row, signing.keys, setsIn(zone, chain, outside))) {
+      if (needed.push(one) % setsInAStep === 0) await turn()
     }
-    return { zone, wanted }
+    return { zone, needed }
   }
 
   /** In steps, because a zone may have many signatures. */
-  async function mapOfAll(wanted: readonly Wanted[]): Promise<NameMap<string>> {
+  async function mapOfAll(needed: readonly NeededSignature[]): Promise<NameMap<string>> {
     const draft = NameMap.large<string>().edit()
-    for (const [index, { key, octets }] of wanted.entries()) {
+    for (const [index, { key, octets }] of needed.entries()) {
       draft.set(key, octets!)
       if ((index + 1) % signaturesInAStep === 0) await turn()
     }
     return draft.done()
   }
 
-  async function signed({ row, signing, zone, wanted }: OpenZone): Promise<ZoneRow> {
+  async function signed({ row, signing, zone, needed }: OpenZone): Promise<ZoneRow> {
     if (typeof row.records !== 'string') {
-      return { ...row, signing: { ...signing, signatures: await mapOfAll(wanted), chain: zone.signed.chain } }
+      return { ...row, signing: { ...signing, signatures: await mapOfAll(needed), chain: zone.signed.chain } }
     }
-    const entries = wanted.map(({ key, octets }) => [key, octets!] as const)
+    const entries = needed.map(({ key, octets }) => [key, octets!] as const)
     const own = { ...signing, signatures: packSignatures(entries), chain: null }
     return { ...row, signing: own, zone: { ...zone, signed: { ...signedParts(own), chain: zone.signed.chain } } }
   }
@@ -108,41 +111,45 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
       return null
     const was = draft({ ...before, signing: before.signing }) as SignedZone
     const zone = bare(row, signing)
-    const touched = touchedBy({ zone: was, records: before.records }, { zone, records }, names, outside)
-    if (!touched) return null
-    const wanted = [...wantedOf(row, signing.keys, setsIn(zone, touched.after, outside))]
-    return { row, signing, was, zone, touched, wanted }
+    const scope = scopeOfChange({ zone: was, records: before.records }, { zone, records }, names, outside)
+    if (!scope) return null
+    const needed = [...neededSignatures(row, signing.keys, setsIn(zone, scope.after, outside))]
+    return { row, signing, was, zone, scope, needed }
   }
 
   /** The signatures of the previous version, except for affected names. */
-  function changedSigning({ row, signing, was, zone, touched, wanted }: OpenChange): ZoneSigning {
+  function changedSigning({ row, signing, was, zone, scope, needed }: OpenChange): ZoneSigning {
     const { signatures: before, keys } = row.before.signing!
     const signatures = (typeof before === 'string' ? mapOf(entriesOf(before)) : before).edit()
-    for (const { key } of wantedOf(row.before, keys, setsIn(was, touched.before, outside))) signatures.delete(key)
-    for (const { key, octets } of wanted) signatures.set(key, octets!)
-    return { ...signing, signatures: signatures.done(), chain: zone.signed.chain, touched }
+    for (const { key } of neededSignatures(row.before, keys, setsIn(was, scope.before, outside))) signatures.delete(key)
+    for (const { key, octets } of needed) signatures.set(key, octets!)
+    return { ...signing, signatures: signatures.done(), chain: zone.signed.chain, scope }
   }
 
   /** Copies signatures from the previous version. Returns those to load from the store; a few missing ones are most likely new. */
-  function takeKnown(row: ReadRow, before: ZoneSource | undefined, wanted: readonly Wanted[]): readonly Wanted[] {
+  function copyKnown(
+    row: ReadRow,
+    before: ZoneSource | undefined,
+    needed: readonly NeededSignature[],
+  ): readonly NeededSignature[] {
     const { id, serial, signing, signaturesSince = Number.POSITIVE_INFINITY } = row
-    if (!before?.signing || !signing || before.id !== id || !isSameSigning(before.signing, signing)) return wanted
-    if (before.serial < signaturesSince || before.serial > serial) return wanted
+    if (!before?.signing || !signing || before.id !== id || !isSameSigning(before.signing, signing)) return needed
+    if (before.serial < signaturesSince || before.serial > serial) return needed
     const known = openSignatures(before.signing.signatures)
-    for (const one of wanted) one.octets = known.get(one.key) ?? null
-    const missing = signer.missingOf(wanted)
+    for (const one of needed) one.octets = known.get(one.key) ?? null
+    const missing = signer.missingOf(needed)
     return signer.signs && missing.length <= fewMissing ? [] : missing
   }
 
   async function completeStep(rows: readonly ReadRow[]): Promise<Completed> {
     const open: OpenZone[] = []
     for (const row of rows)
-      if (row.signing) open.push({ row, signing: row.signing, ...(await wantedIn(row, row.signing)) })
-    await signer.load(open.flatMap(({ row, wanted }) => takeKnown(row, served(row.name), wanted)))
-    const isFew = ({ wanted }: { wanted: Wanted[] }) => signer.missingOf(wanted).length <= maxAtOnce
+      if (row.signing) open.push({ row, signing: row.signing, ...(await neededIn(row, row.signing)) })
+    await signer.load(open.flatMap(({ row, needed }) => copyKnown(row, served(row.name), needed)))
+    const isFew = ({ needed }: { needed: NeededSignature[] }) => signer.missingOf(needed).length <= maxAtOnce
     const some = open.filter(isFew)
-    await signer.complete(some.flatMap(({ wanted }) => wanted)).catch(() => {})
-    const ready = some.filter(({ wanted }) => signer.missingOf(wanted).length === 0)
+    await signer.complete(some.flatMap(({ needed }) => needed)).catch(() => {})
+    const ready = some.filter(({ needed }) => signer.missingOf(needed).length === 0)
     return {
       rows: await Promise.all(ready.map(signed)),
       others: open.filter((one) => !ready.includes(one)).map(({ row }) => row.name),
@@ -174,12 +181,12 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
         else if (change) open.push(change)
         else others.push(row.name)
       }
-      const all = open.flatMap(({ wanted }) => wanted)
-      await signer.load(open.flatMap(({ row, wanted }) => takeKnown(row, row.before, wanted)))
+      const all = open.flatMap(({ needed }) => needed)
+      await signer.load(open.flatMap(({ row, needed }) => copyKnown(row, row.before, needed)))
       const isLong = signer.missingOf(all).length > maxAtOnce
       if (!isLong) await signer.complete(all).catch(() => {})
       for (const change of open) {
-        if (signer.missingOf(change.wanted).length > 0) others.push(change.row.name)
+        if (signer.missingOf(change.needed).length > 0) others.push(change.row.name)
         else done.push({ ...change.row, signing: changedSigning(change) })
       }
       return { rows: done, others }
@@ -188,11 +195,11 @@ export function createVersions({ signer, served, outside, draft }: VersionsOptio
     /** Signs everything. Fails if that isn't possible, or the zone has a newer version by now. */
     async completeAlone(row: ReadRow): Promise<ZoneRow> {
       if (isUnsigned(row)) return { ...row, signing: null }
-      const { zone, wanted } = await wantedIn(row, row.signing!)
-      await signer.load(wanted)
-      await signer.complete(wanted)
-      if (signer.missingOf(wanted).length > 0) throw new Error(`${row.name} could not be signed: a key is gone`)
-      return signed({ row, signing: row.signing!, zone, wanted })
+      const { zone, needed } = await neededIn(row, row.signing!)
+      await signer.load(needed)
+      await signer.complete(needed)
+      if (signer.missingOf(needed).length > 0) throw new Error(`${row.name} could not be signed: a key is gone`)
+      return signed({ row, signing: row.signing!, zone, needed })
     },
   }
 }

@@ -88,7 +88,7 @@ async function targetsOf(db: Database, zone: AliasZone, outside: OutsideAddresse
 }
 
 /** Addresses by type, null if the lookup failed, and how long they are valid. */
-type Found = { A: string[] | null; AAAA: string[] | null; seconds: number }
+type TargetAddresses = { A: string[] | null; AAAA: string[] | null; seconds: number }
 
 const sameTexts = (one: readonly string[], other: readonly string[]) => one.join() === other.join()
 
@@ -118,18 +118,18 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
     }
   }
 
-  async function find(target: string): Promise<Found> {
+  async function find(target: string): Promise<TargetAddresses> {
     const [ipv4, ipv6] = await Promise.all([addressesOf(target, 'A'), addressesOf(target, 'AAAA')])
     const ttl = Math.min(ipv4?.ttl ?? Number.POSITIVE_INFINITY, ipv6?.ttl ?? Number.POSITIVE_INFINITY)
     const seconds = Number.isFinite(ttl) ? Math.min(maxSeconds, Math.max(minSeconds, ttl)) : minSeconds
     return { A: ipv4?.addresses ?? null, AAAA: ipv6?.addresses ?? null, seconds }
   }
 
-  async function findAll(targets: readonly string[], signal: AbortSignal): Promise<Map<string, Found>> {
-    const found = new Map<string, Found>()
-    const asking = targets.values()
+  async function findAll(targets: readonly string[], signal: AbortSignal): Promise<Map<string, TargetAddresses>> {
+    const found = new Map<string, TargetAddresses>()
+    const remaining = targets.values()
     const work = async () => {
-      for (const target of asking) {
+      for (const target of remaining) {
         signal.throwIfAborted()
         found.set(target, await find(target))
       }
@@ -139,17 +139,17 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
   }
 
   /** A failure keeps the previous addresses, unless they belong to another target. */
-  function rowOf(name: string, target: string, before: AliasRow | undefined, found: Found): AliasRow {
-    const kept = before?.target === target ? before : undefined
+  function rowOf(name: string, target: string, before: AliasRow | undefined, found: TargetAddresses): AliasRow {
+    const previous = before?.target === target ? before : undefined
     const failed = found.A === null || found.AAAA === null
-    const known = (ipv6: boolean) => kept?.addresses.filter((address) => isIPv6(address) === ipv6) ?? []
-    const failures = failed ? (kept?.failures ?? 0) + 1 : 0
+    const known = (ipv6: boolean) => previous?.addresses.filter((address) => isIPv6(address) === ipv6) ?? []
+    const failures = failed ? (previous?.failures ?? 0) + 1 : 0
     const seconds = failed ? Math.min(maxRetrySeconds, 30 * 2 ** Math.min(failures, 10)) : found.seconds
     return {
       name,
       target,
       addresses: [...(found.A ?? known(false)), ...(found.AAAA ?? known(true))],
-      resolvedAt: found.A === null && found.AAAA === null ? (kept?.resolvedAt ?? null) : new Date(),
+      resolvedAt: found.A === null && found.AAAA === null ? (previous?.resolvedAt ?? null) : new Date(),
       dueAt: new Date(Date.now() + seconds * 1_000),
       failures,
     }
@@ -162,8 +162,8 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
       const row = zone.known.get(name)
       return row?.target !== target || row.dueAt.getTime() <= untilMs
     })
-    const wanted = [...new Set(due.map(([, target]) => target))]
-    const found = await findAll(wanted.slice(0, targetsInARun), signal)
+    const dueTargets = [...new Set(due.map(([, target]) => target))]
+    const found = await findAll(dueTargets.slice(0, targetsInARun), signal)
     const rows = due.flatMap(([name, target]) => {
       const one = found.get(target)
       return one ? [rowOf(name, target, zone.known.get(name), one)] : []
@@ -178,7 +178,7 @@ export function createAliasHandler(options: AliasOptions): { alias: Handler<'ali
       rows,
       gone,
       changed: changed.map(({ name }) => name),
-      nextAt: nextOf(zone, targets, rows, wanted.length > targetsInARun),
+      nextAt: nextOf(zone, targets, rows, dueTargets.length > targetsInARun),
     }
   }
 

@@ -16,8 +16,8 @@ import {
 import { startRenewal } from '../dnssec/renewal.ts'
 import { createSigner } from '../dnssec/signer.ts'
 import { createVersions } from '../dnssec/versions.ts'
-import type { KeptRow } from '../zones/kept.ts'
 import type { OutsideAddresses } from '../zones/lookup.ts'
+import type { SavedRow } from '../zones/saved-rows.ts'
 import type { ZoneConstants } from '../zones/zone.ts'
 import { RecordsByName } from '../zones/zone-records.ts'
 import { joinedRows, ZoneTable } from '../zones/zone-table.ts'
@@ -47,7 +47,7 @@ function listeners<T extends unknown[]>() {
       all.add(listener)
       return () => void all.delete(listener)
     },
-    tell(...args: T) {
+    emit(...args: T) {
       for (const listener of all) listener(...args)
     },
   }
@@ -72,7 +72,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   const { db, notifications, platform, constants, log } = options
   const changes = listeners<[names: readonly string[]]>()
   const moves = listeners<[]>()
-  const table = new ZoneTable(constants, () => moves.tell())
+  const table = new ZoneTable(constants, () => moves.emit())
   const { vault = null, outside } = options
   const signer = createSigner({ db, vault })
   const versions = createVersions({
@@ -85,7 +85,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   let behind = true
   let changedAgain = (_name: string) => {}
   let announced = false
-  const kept = options.snapshots?.open('zones', () => table.rows())
+  const saved = options.snapshots?.open('zones', () => table.rows())
 
   /** The zones that differ: every change increases the serial, so names, ids and serials are enough. */
   async function compare(): Promise<Set<string>> {
@@ -119,19 +119,19 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     const grown = await versions.completeChanges(table.changed(changed.rows))
     const whole = await versions.completeSome(zones.rows)
     // Large zones are read in the background, so that the others needn't wait.
-    const apart = new Set([...changed.large, ...zones.large, ...grown.others, ...whole.others])
-    for (const name of apart) large.add(name)
-    for (const { name } of changed.rows) apart.add(name)
-    const asked = [...others, ...known.map(({ name }) => name)].filter((name) => !apart.has(name))
-    const applied = [...table.change(grown.rows), ...table.apply(asked, whole.rows)]
-    tell(applied, [...grown.rows, ...whole.rows])
+    const background = new Set([...changed.large, ...zones.large, ...grown.others, ...whole.others])
+    for (const name of background) large.add(name)
+    for (const { name } of changed.rows) background.add(name)
+    const requested = [...others, ...known.map(({ name }) => name)].filter((name) => !background.has(name))
+    const applied = [...table.change(grown.rows), ...table.apply(requested, whole.rows)]
+    announceChanges(applied, [...grown.rows, ...whole.rows])
   }
 
-  function tell(changed: string[], rows: readonly { refused: boolean }[]): void {
+  function announceChanges(changed: string[], rows: readonly { refused: boolean }[]): void {
     if (changed.length === 0) return
-    changes.tell(changed)
+    changes.emit(changed)
     // A refused zone must stay refused if the next start is without the database.
-    kept?.changed(rows.some(({ refused }) => refused))
+    saved?.changed(rows.some(({ refused }) => refused))
   }
 
   const large = createLargeZones({
@@ -139,7 +139,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     platform,
     log,
     complete: versions.completeAlone,
-    onRead: (name, row) => tell(table.apply([name], row ? [row] : []), row ? [row] : []),
+    onRead: (name, row) => announceChanges(table.apply([name], row ? [row] : []), row ? [row] : []),
     onChanged: (name) => changedAgain(name),
     onIdle: settle,
   })
@@ -148,10 +148,10 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
   function settle(): void {
     if (behind || large.size > 0) return
     if (notifications.connected) staleSinceMs = null
-    kept?.current()
+    saved?.current()
   }
 
-  function restore(rows: KeptRow[], at: Date): void {
+  function restore(rows: SavedRow[], at: Date): void {
     const known = rows.flatMap((row) => {
       // Signed zones stay as they are, because nothing can be signed now.
       if (!row.id.startsWith(platformIds) || row.signing) return [row]
@@ -184,7 +184,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
       behind = false
       settle()
     },
-    ...(kept && { restore: () => kept.restore(restore) }),
+    ...(saved && { restore: () => saved.restore(restore) }),
   }
   const followed = await follow(source, notifications, log).catch((error) => {
     offLost()
@@ -199,7 +199,7 @@ export async function createSnapshot(options: SnapshotOptions): Promise<Snapshot
     await renewal?.close()
     await followed.close()
     await large.close()
-    await kept?.close()
+    await saved?.close()
   }
 
   return {

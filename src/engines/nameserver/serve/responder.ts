@@ -13,7 +13,7 @@ import { gapsOf } from '../dnssec/gap-tables.ts'
 import { isSigned, lookupBelowSigned, lookupSigned } from '../dnssec/sets.ts'
 import type { Updates } from '../update/updates.ts'
 import { withoutOthers } from '../zones/chains.ts'
-import { encloserOf, type Found, lookup, type OutsideAddresses } from '../zones/lookup.ts'
+import { encloserOf, type LookupResult, lookup, type OutsideAddresses } from '../zones/lookup.ts'
 import type { Aliases } from '../zones/outside.ts'
 import { countQuestion } from '../zones/traffic.ts'
 import type { ZoneSource, ZoneTable } from '../zones/zone-table.ts'
@@ -74,7 +74,7 @@ export function createResponder(options: ResponderOptions): Responder {
   let waiting = 0
   const waitingOf = new Map<string, number>()
 
-  function tupleOf(query: Query, found: Found, source: ZoneSource): number {
+  function tupleOf(query: Query, found: LookupResult, source: ZoneSource): number {
     if (found.answer.length > 0 && !found.wildcard) return query.hash
     let hash = found.rcode + 1
     for (let at = 0; at < source.origin.length; at++) {
@@ -84,7 +84,7 @@ export function createResponder(options: ResponderOptions): Responder {
   }
 
   /** Encodes without a size limit. The encoder is called again if the result is too long for this packet. */
-  function encodeWhole({ message, query }: Context, name: string, found: Found): Encoded {
+  function encodeFull({ message, query }: Context, name: string, found: LookupResult): Encoded {
     return encoder.encode(questionOf(message, query, name), name, found, maxTcp)
   }
 
@@ -93,23 +93,23 @@ export function createResponder(options: ResponderOptions): Responder {
     return !whole.truncated && answerOctets(whole, query) + (opt ? optOctets(opt) : 0) <= limitOf(context)
   }
 
-  function find(source: ZoneSource, name: string, { type, dnssecOk }: Query): Found {
+  function find(source: ZoneSource, name: string, { type, dnssecOk }: Query): LookupResult {
     const zone = table.zoneOf(source)
     return isSigned(zone) ? lookupSigned(zone, { name, type, dnssecOk }, outside) : findPlain(source, name, type)
   }
 
-  function findPlain(source: ZoneSource, name: string, type: number): Found {
+  function findPlain(source: ZoneSource, name: string, type: number): LookupResult {
     const found = lookup(table.zoneOf(source), name, type, outside)
     return withoutOthers(found, (end) => table.find(end, type) !== source)
   }
 
-  function answerFound(context: Context, name: string, found: Found, source: ZoneSource): Buffer | null {
+  function answerFound(context: Context, name: string, found: LookupResult, source: ZoneSource): Buffer | null {
     const { message, query, opt } = context
     const tuple = tupleOf(query, found, source)
     // A DS answer at an apex depends on two zones, but a cache entry on one.
     const cacheable = found.cacheable && source.live && !(query.type === typeNumbers.DS && name === source.origin)
     const made = limited(context, found.rcode, tuple, () => {
-      const whole = encodeWhole(context, name, found)
+      const whole = encodeFull(context, name, found)
       const dnssec = dnssecOf(query, source)
       if (cacheable && !whole.truncated) {
         cache.set(answerHash(query.hash, dnssec), { ...whole, source, rcode: found.rcode, tuple, dnssec, gaps: null })
@@ -140,7 +140,7 @@ export function createResponder(options: ResponderOptions): Responder {
       ? lookupBelowSigned(signed, { name, general, type: query.type }, outside)
       : findPlain(source, general, query.type)
     if (!found.general || !found.cacheable) return undefined
-    const encoded = encodeWhole(context, general, found)
+    const encoded = encodeFull(context, general, found)
     const questionEnd = headerOctets + general.length + 4
     const gap = gaps?.find(message, query.nameEnd, query.nameEnd - encloser.length) ?? null
     const whole = { ...encoded, below: { questionEnd, pointers: encoded.pointers, gap } }
@@ -199,12 +199,12 @@ export function createResponder(options: ResponderOptions): Responder {
   /** Passes transfers and updates to their handlers, which may send several messages later. */
   function handOver(message: Buffer, query: Query, peer: Peer, channel: Channel): Promise<void> | null {
     const { opcode } = query
-    const taker = opcode === opcodes.UPDATE ? updates : ((opcode === opcodes.NOTIFY ? notices : null) ?? transfers)
-    if (!taker || !isSpecial(query, channel.tcp) || query.rcode === rcodes.FORMERR) return null
-    const kept = { ...query }
-    return taker.handle({
+    const handler = opcode === opcodes.UPDATE ? updates : ((opcode === opcodes.NOTIFY ? notices : null) ?? transfers)
+    if (!handler || !isSpecial(query, channel.tcp) || query.rcode === rcodes.FORMERR) return null
+    const copy = { ...query }
+    return handler.handle({
       message,
-      query: kept,
+      query: copy,
       peer,
       tcp: channel.tcp,
       signal: channel.signal,
@@ -212,7 +212,7 @@ export function createResponder(options: ResponderOptions): Responder {
       send: async (answer) => channel.send(answer, peer),
       refuse: async (answer) => {
         const rcode = answer[3]! & 0x0f
-        const made = limited(contextOf(message, kept, peer, channel.tcp), rcode, rcode, () => answer)
+        const made = limited(contextOf(message, copy, peer, channel.tcp), rcode, rcode, () => answer)
         if (made) await channel.send(made, peer)
       },
       answer: async () => {
@@ -247,8 +247,8 @@ export function createResponder(options: ResponderOptions): Responder {
           metrics.drop('unreadable')
           return null
         }
-        const handed = handOver(message, current, peer, channel)
-        if (handed) return handed.catch((err) => void failed(err))
+        const handled = handOver(message, current, peer, channel)
+        if (handled) return handled.catch((err) => void failed(err))
         const answer = answerQuery(contextOf(message, current, peer, channel.tcp))
         if (answer instanceof Promise) return sendLater(answer, peer, channel)
         if (startedMs > 0) metrics.observe((performance.now() - startedMs) / 1000)

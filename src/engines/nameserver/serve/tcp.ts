@@ -26,15 +26,15 @@ function write(socket: Socket, answer: Uint8Array): boolean {
   if (answer.length <= copiedOctets) return socket.write(Buffer.concat([length, answer]))
   socket.cork()
   socket.write(length)
-  const hasRoom = socket.write(answer)
+  const hasCapacity = socket.write(answer)
   socket.uncork()
-  return hasRoom
+  return hasCapacity
 }
 
 /** Reads, answers and writes on one connection until either side ends it. */
 function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
   const peer: Peer = { address: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
-  let held: Buffer = Buffer.alloc(0)
+  let received: Buffer = Buffer.alloc(0)
   let inFlight = 0
   let ended = false
   let deadline: NodeJS.Timeout | undefined
@@ -72,11 +72,11 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
   }
 
   function work(): void {
-    while (!isFull() && held.length >= 2) {
-      const end = 2 + held.readUInt16BE(0)
-      if (held.length < end) break
-      const message = held.subarray(2, end)
-      held = held.subarray(end)
+    while (!isFull() && received.length >= 2) {
+      const end = 2 + received.readUInt16BE(0)
+      if (received.length < end) break
+      const message = received.subarray(2, end)
+      received = received.subarray(end)
       clearTimeout(deadline)
       deadline = undefined
       const answer = responder.respond(message, peer, channel)
@@ -93,7 +93,7 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
     else {
       socket.resume()
       // A message has a deadline: single octets now and then would defeat the idle timeout.
-      if (held.length > 0) deadline ??= setTimeout(() => socket.destroy(), limits.idleMs)
+      if (received.length > 0) deadline ??= setTimeout(() => socket.destroy(), limits.idleMs)
       if (ended && inFlight === 0) socket.end()
     }
   }
@@ -105,7 +105,7 @@ function serve(socket: Socket, responder: Responder, limits: TcpLimits): void {
     else socket.destroy()
   })
   socket.on('data', (chunk) => {
-    held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+    received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
     work()
   })
   socket.on('drain', work)

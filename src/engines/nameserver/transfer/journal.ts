@@ -47,7 +47,7 @@ export function knownStep(difference: Difference): Step {
   return { from, to, weight: 2 + removed.length + added.length, difference: () => difference }
 }
 
-export function createJournal(versions = versionsPerZone, highest = recordsInAll): Journal {
+export function createJournal(versions = versionsPerZone, max = recordsInAll): Journal {
   // In order of the last change, so that the oldest is dropped first.
   const zones = new Map<string, Step[]>()
   let records = 0
@@ -71,7 +71,7 @@ export function createJournal(versions = versionsPerZone, highest = recordsInAll
       zones.delete(origin)
       zones.set(origin, chain)
       for (const oldest of zones.keys()) {
-        if (records <= highest) break
+        if (records <= max) break
         drop(oldest)
       }
     },

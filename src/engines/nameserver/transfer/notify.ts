@@ -47,7 +47,7 @@ type Notice = {
   mac: Buffer
   acknowledged: boolean
   /** Whether the zone has changed again since the notice was sent. */
-  again: boolean
+  changedAgain: boolean
   /** Whether `spacingMs` has passed: only then may the notice be sent again or dropped. */
   spaced: boolean
   timer: NodeJS.Timeout | undefined
@@ -129,7 +129,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
     }
   }
 
-  function make(notice: Notice): boolean {
+  function prepare(notice: Notice): boolean {
     const soa = soaOf(notice.origin)
     if (!soa) return false
     byId.delete(notice.id)
@@ -139,7 +139,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
     const tsig = readTsig(notice.packet)
     if (tsig && tsig !== 'malformed') notice.mac = tsig.mac
     notice.tries = 0
-    notice.again = false
+    notice.changedAgain = false
     notice.acknowledged = false
     return true
   }
@@ -157,7 +157,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
 
   function spaced(notice: Notice, delayMs: number): void {
     notice.spaced = true
-    if (notice.again) renew(notice)
+    if (notice.changedAgain) renew(notice)
     else if (notice.acknowledged) end(notice, 'acknowledged')
     else notice.timer = setTimeout(overdue, delayMs - Math.min(spacingMs, delayMs), notice)
   }
@@ -169,7 +169,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
 
   function renew(notice: Notice): void {
     clearTimeout(notice.timer)
-    if (make(notice)) send(notice)
+    if (prepare(notice)) send(notice)
     else end(notice, null)
   }
 
@@ -199,11 +199,11 @@ export function createNotifier(options: NotifierOptions): Notifier {
         packet: Buffer.alloc(0),
         mac: Buffer.alloc(0),
         acknowledged: false,
-        again: false,
+        changedAgain: false,
         spaced: false,
         timer: undefined,
       }
-      if (!make(notice)) continue
+      if (!prepare(notice)) continue
       target.active.set(origin, notice)
       send(notice)
     }
@@ -223,7 +223,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
         target.waiting.add(origin)
         next(target)
       } else if (notice.spaced) renew(notice)
-      else notice.again = true
+      else notice.changedAgain = true
     },
     async close() {
       closed = true

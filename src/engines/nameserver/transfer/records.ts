@@ -4,11 +4,11 @@ import { nameWithinZone } from '../../../dns/names.ts'
 import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { challengeType } from '../../../services/dns/index.ts'
 import { chainOf, type SignedZone } from '../dnssec/chain.ts'
+import { scopeBetween } from '../dnssec/change-scope.ts'
 import { isSigned, setsIn, signatureRdatas } from '../dnssec/sets.ts'
-import { touchedBetween } from '../dnssec/touched.ts'
 import { changedNames, insideAliases, linesNamed, linesTyped, nameOf } from '../zones/changed-lines.ts'
 import { lookup, type OutsideAddresses, type OwnedSet } from '../zones/lookup.ts'
-import type { Touched } from '../zones/signing.ts'
+import type { ChangeScope } from '../zones/signing.ts'
 import { type Rrset, setOf, type Zone, type ZoneNode } from '../zones/zone.ts'
 import type { ZoneSource, ZoneTable } from '../zones/zone-table.ts'
 import { type Difference, knownStep, type Step } from './journal.ts'
@@ -27,25 +27,25 @@ function* recordsAt(owner: string, { sets }: ZoneNode): Generator<OwnedSet> {
 }
 
 /** The records of a name except the SOA, with the addresses of an ALIAS. */
-function* answeredAt(zone: Zone, owner: string, node: ZoneNode, around: OutsideAddresses): Generator<OwnedSet> {
+function* answeredAt(zone: Zone, owner: string, node: ZoneNode, outside: OutsideAddresses): Generator<OwnedSet> {
   yield* recordsAt(owner, node)
   if (node.alias === null) return
   for (const type of addressTypes) {
-    if (setOf(node, type) === null) yield* flattened(zone, owner, type, around) ?? []
+    if (setOf(node, type) === null) yield* flattened(zone, owner, type, outside) ?? []
   }
 }
 
 /** What the nameserver answers for an ALIAS; null while it is unknown. */
-function flattened(zone: Zone, owner: string, type: number, around: OutsideAddresses): OwnedSet[] | null {
-  const found = lookup(zone, owner, type, around)
+function flattened(zone: Zone, owner: string, type: number, outside: OutsideAddresses): OwnedSet[] | null {
+  const found = lookup(zone, owner, type, outside)
   if (found.rcode !== 0) return null
   const own = found.answer.find((one) => one.owner === owner && one.set.type === type)
   return own ? [...single(owner, own.set)] : []
 }
 
 /** Signatures and denials of a signed zone, for some entries of its chain. */
-function* signingRecords(zone: SignedZone, entries: Iterable<string>, around: OutsideAddresses): Generator<OwnedSet> {
-  for (const owned of setsIn(zone, entries, around)) {
+function* signingRecords(zone: SignedZone, entries: Iterable<string>, outside: OutsideAddresses): Generator<OwnedSet> {
+  for (const owned of setsIn(zone, entries, outside)) {
     if (isDenial(owned.set.type)) yield owned
     // Not cached: a whole zone would evict the signatures that answers need.
     const { owner, set } = owned
@@ -59,9 +59,9 @@ const isDenial = (type: number) => type === typeNumbers.NSEC || type === typeNum
  * All records except the SOA, created on demand. An ALIAS whose addresses aren't known yet is omitted; the next version
  * includes them.
  */
-export function* zoneRecords(zone: Zone, around: OutsideAddresses): Generator<OwnedSet> {
-  for (const [owner, node] of zone.nodes) yield* answeredAt(zone, owner, node, around)
-  if (isSigned(zone)) yield* signingRecords(zone, chainOf(zone), around)
+export function* zoneRecords(zone: Zone, outside: OutsideAddresses): Generator<OwnedSet> {
+  for (const [owner, node] of zone.nodes) yield* answeredAt(zone, owner, node, outside)
+  if (isSigned(zone)) yield* signingRecords(zone, chainOf(zone), outside)
 }
 
 /** Only the SOA, without building the whole zone. */
@@ -72,8 +72,8 @@ export function soaOf(table: ZoneTable, source: ZoneSource): Rrset {
 const targetIn = (line: string) => line.slice(line.lastIndexOf(' ') + 1)
 
 /** ALIAS lines that lead to other names of their zone. */
-function insideAliasLines({ origin, records }: ZoneSource, around: OutsideAddresses): string[] {
-  const names = new Set(insideAliases(origin, records, around))
+function insideAliasLines({ origin, records }: ZoneSource, outside: OutsideAddresses): string[] {
+  const names = new Set(insideAliases(origin, records, outside))
   return [...linesTyped(records, 'ALIAS')].filter((line) => names.has(nameOf(line)))
 }
 
@@ -103,14 +103,14 @@ function addFollowed({ name: zone, records }: ZoneSource, lines: readonly string
 type Part = { owners: Iterable<string>; entries: Iterable<string> }
 
 /** All records except the SOA, or those of a part of the names and of the chain. */
-function keyed(zone: Zone, around: OutsideAddresses, part: Part | null): Map<string, OwnedSet> {
+function keyed(zone: Zone, outside: OutsideAddresses, part: Part | null): Map<string, OwnedSet> {
   const records: OwnedSet[] = []
   for (const owner of part?.owners ?? zone.nodes.keys()) {
     const node = zone.nodes.get(owner)
     if (!node) continue
-    records.push(...answeredAt(zone, owner, node, around))
+    records.push(...answeredAt(zone, owner, node, outside))
   }
-  if (isSigned(zone)) records.push(...signingRecords(zone, part?.entries ?? chainOf(zone), around))
+  if (isSigned(zone)) records.push(...signingRecords(zone, part?.entries ?? chainOf(zone), outside))
   return new Map(records.map((one) => [keyOf(one), one]))
 }
 
@@ -133,19 +133,19 @@ export function differenceOf(
   table: ZoneTable,
   before: ZoneSource,
   after: ZoneSource,
-  around: OutsideAddresses,
+  outside: OutsideAddresses,
 ): Difference | null {
   const large = typeof after.records !== 'string'
   const signed = before.signing !== null || after.signing !== null
   if (signed && large) {
-    const touched = after.signing?.touched
-    if (!before.signing || touched?.from !== before.serial) return null
-    return between(table.zoneOf(before), table.zoneOf(after), around, touched)
+    const scope = after.signing?.scope
+    if (!before.signing || scope?.from !== before.serial) return null
+    return between(table.zoneOf(before), table.zoneOf(after), outside, scope)
   }
   // The records that the platform adds depend on the records of these two names.
   const names = changedNames(before.records, after.records)?.add('@').add('www')
   if (!names) return null
-  const followed = [insideAliasLines(before, around), insideAliasLines(after, around)] as const
+  const followed = [insideAliasLines(before, outside), insideAliasLines(after, outside)] as const
   const leadsInside = followed.some((lines) => lines.length > 0)
   if (leadsInside && large) {
     if (followed.some((lines) => lines.length > maxFollowed)) return null
@@ -158,10 +158,10 @@ export function differenceOf(
     return table.zoneOf({ ...source, records: linesNamed(source.records, names).join('\n'), live: false })
   }
   const [from, to] = [part(before), part(after)]
-  const touched =
+  const scope =
     signed &&
-    touchedBetween({ zone: from, records: before.records }, { zone: to, records: after.records }, [...names], around)
-  return between(from, to, around, touched || null)
+    scopeBetween({ zone: from, records: before.records }, { zone: to, records: after.records }, [...names], outside)
+  return between(from, to, outside, scope || null)
 }
 
 // Some fifty records: keeping two such versions costs less than computing the difference.
@@ -181,11 +181,11 @@ export function stepBetween(
   table: ZoneTable,
   before: ZoneSource,
   after: ZoneSource,
-  around: OutsideAddresses,
+  outside: OutsideAddresses,
 ): Step | null {
   const [had, has] = [keptCharacters(before), keptCharacters(after)]
   if (had === null || has === null) {
-    const difference = differenceOf(table, before, after, around)
+    const difference = differenceOf(table, before, after, outside)
     return difference && knownStep(difference)
   }
   // Keeps both versions until the difference is computed, and then only the difference.
@@ -197,7 +197,7 @@ export function stepBetween(
     // Each version belongs to two steps.
     weight: 2 + Math.ceil(has / charactersOfARecord),
     difference() {
-      if (versions) known = differenceOf(table, ...versions, around)
+      if (versions) known = differenceOf(table, ...versions, outside)
       versions = null
       return known
     },
@@ -205,9 +205,9 @@ export function stepBetween(
 }
 
 /** The difference between two versions, either of everything or of what was affected. */
-function between(from: Zone, to: Zone, around: OutsideAddresses, touched: Touched | null): Difference {
-  const had = keyed(from, around, touched && { owners: touched.owners, entries: touched.before })
-  const has = keyed(to, around, touched && { owners: touched.owners, entries: touched.after })
+function between(from: Zone, to: Zone, outside: OutsideAddresses, scope: ChangeScope | null): Difference {
+  const had = keyed(from, outside, scope && { owners: scope.owners, entries: scope.before })
+  const has = keyed(to, outside, scope && { owners: scope.owners, entries: scope.after })
   return {
     from: from.serial,
     to: to.serial,

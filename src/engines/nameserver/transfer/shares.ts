@@ -27,10 +27,10 @@ type Share = {
 
 const countOf = (names: readonly string[], name: string) => names.filter((one) => one === name).length
 
-export type Later = (run: () => void, ms: number) => void
-export const unhurried: Later = (run, ms) => void setTimeout(run, ms).unref()
+export type Delay = (run: () => void, ms: number) => void
+export const delay: Delay = (run, ms) => void setTimeout(run, ms).unref()
 
-export function createShares(later: Later = unhurried, limits = { customers, platform }) {
+export function createShares(later: Delay = delay, limits = { customers, platform }) {
   const shares = new Map<string, Share>()
 
   return {

@@ -21,9 +21,9 @@ import { createJournal, type Difference, isNewer, type Step } from './journal.ts
 import type { LagStore } from './lag.ts'
 import { createTransferMetrics } from './metrics.ts'
 import { soaOf, stepBetween, zoneRecords } from './records.ts'
+import { type CustomerSecondary, createSecondaries, type SecondariesOptions } from './secondaries.ts'
 import { followZones, type ZoneChange } from './served-zones.ts'
-import { createShares, type Later, unhurried } from './shares.ts'
-import { type CustomerSecondary, createTelling, type TellingOptions } from './telling.ts'
+import { createShares, type Delay, delay } from './shares.ts'
 import { changesOf, differencesOf, soaIn, type Version, wholeOf } from './versions.ts'
 
 export type TransfersOptions = {
@@ -45,9 +45,9 @@ export type TransfersOptions = {
   /** Where lags of secondaries are recorded. */
   lags?: LagStore | undefined
   /** Runs something after this many milliseconds; for tests. */
-  later?: Later
+  later?: Delay
   /** How secondaries are watched; for tests. */
-  watching?: Pick<TellingOptions, 'delaysMs' | 'retryDelaysMs'>
+  watching?: Pick<SecondariesOptions, 'delaysMs' | 'retryDelaysMs'>
 }
 
 export type RunningTransfers = Transfers & { close(): Promise<void> }
@@ -64,14 +64,14 @@ const signatureOctets = (key: TsigKey) => key.name.length + 80
 const refusalMs = 1_000
 // No more can fit into a message, because each has at least 12 octets.
 const maxSetsOverUdp = Math.floor(1232 / 12)
-const weightOf = (differences: readonly Difference[]) =>
+const recordCount = (differences: readonly Difference[]) =>
   differences.reduce((sum, { removed, added }) => sum + removed.length + added.length + 2, 2)
 
 export function createTransfers(options: TransfersOptions): RunningTransfers {
-  const { snapshot, outside, key, keys, log, now = () => Math.floor(Date.now() / 1000), later = unhurried } = options
+  const { snapshot, outside, key, keys, log, now = () => Math.floor(Date.now() / 1000), later = delay } = options
   const { table } = snapshot
   const encoder = createEncoder()
-  const metrics = createTransferMetrics(() => telling.lags(), options.registry)
+  const metrics = createTransferMetrics(() => secondaries.lags(), options.registry)
   const journal = createJournal()
   const images = createImages()
   const shares = createShares(later)
@@ -79,7 +79,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
   const served = followZones(snapshot, onZones)
   // Only the platform's own secondaries get the catalog.
   const catalog = createCatalog(key ? served.zones : new Map(), onCatalog, now)
-  const telling = createTelling({
+  const secondaries = createSecondaries({
     key,
     secondaries: options.secondaries,
     customersOf: (origin) => customersOf(served.zones.get(origin)),
@@ -116,14 +116,14 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
       const step = grown && isTransferred(after) ? stepBetween(table, before, after, outside) : null
       if (step) journal.add(origin, step)
       else journal.drop(origin)
-      if (after) telling.tell(origin, 'changed')
-      else telling.forget(origin)
+      if (after) secondaries.notify(origin, 'changed')
+      else secondaries.forget(origin)
     }
   }
 
   function onCatalog(step: Step): void {
     journal.add(catalog.origin, step)
-    telling.tell(catalog.origin, 'changed')
+    secondaries.notify(catalog.origin, 'changed')
   }
 
   function versionOf(origin: string): Version | null {
@@ -170,7 +170,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     const { message, query } = request
     const steps = stepsSince(version, from)
     const differences = steps && (await differencesOf(steps))
-    const isShort = differences !== null && weightOf(differences) <= maxSetsOverUdp
+    const isShort = differences !== null && recordCount(differences) <= maxSetsOverUdp
     const sets = isShort ? [...changesOf(version, differences)] : []
     const { template, sets: encoded } = encodeSome(encoder, version.origin, sets)
     const answer = finishAnswer(template, message, query, optionsOf(query))
@@ -224,7 +224,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
     metrics.answered(differences ? 'ixfr' : 'axfr')
     const records = () => (differences ? changesOf(version, differences) : wholeOf(version))
     const image = { version: version.of, origin, from: differences ? from : null, records }
-    if (await sendAll(request, sign, image)) telling.sent(origin, request.peer.address, version.serial)
+    if (await sendAll(request, sign, image)) secondaries.sent(origin, request.peer.address, version.serial)
   }
 
   async function refuse(request: TransferRequest, sign: Signer | null, rcode: number): Promise<void> {
@@ -234,7 +234,7 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
   }
 
   /** Null if the request was answered with an error. */
-  async function checked(request: TransferRequest): Promise<Requester | null> {
+  async function authenticated(request: TransferRequest): Promise<Requester | null> {
     const { message, query, peer } = request
     if (query.opcode === opcodes.NOTIFY && readTsig(message) === null) {
       await refuse(request, null, rcodes.NOTIMP)
@@ -262,32 +262,32 @@ export function createTransfers(options: TransfersOptions): RunningTransfers {
   }
 
   /** Any other signed query gets the ordinary answer. */
-  async function answerAsUsual(request: TransferRequest, requester: Requester): Promise<void> {
+  async function answerOrdinary(request: TransferRequest, requester: Requester): Promise<void> {
     const answer = await request.answer()
     if (answer) await sendSigned(request, requester, answer)
   }
 
-  for (const origin of [...(key ? [catalog.origin] : []), ...served.zones.keys()]) telling.tell(origin, 'start')
+  for (const origin of [...(key ? [catalog.origin] : []), ...served.zones.keys()]) secondaries.notify(origin, 'start')
 
   return {
     async handle(request) {
       const { message, query } = request
-      const requester = await checked(request)
+      const requester = await authenticated(request)
       if (!requester) return
       const { key, sign } = requester
       if (query.opcode !== opcodes.QUERY) return refuse(request, sign, rcodes.NOTIMP)
       const transfers = query.type === typeNumbers.AXFR || query.type === typeNumbers.IXFR
       const ours = transfers || query.type === typeNumbers.SOA
-      if (!ours || query.rcode !== rcodes.NOERROR || query.class !== classIn) return answerAsUsual(request, requester)
+      if (!ours || query.rcode !== rcodes.NOERROR || query.class !== classIn) return answerOrdinary(request, requester)
       const origin = nameInQuery(message, query)
       if (transfers) return transfer(request, requester, origin)
       const version = versionFor(origin, key)
-      return version ? sendSoa(request, requester, version) : answerAsUsual(request, requester)
+      return version ? sendSoa(request, requester, version) : answerOrdinary(request, requester)
     },
     async close() {
       served.close()
       catalog.close()
-      await telling.close()
+      await secondaries.close()
     },
   }
 }

@@ -9,11 +9,11 @@ import { isNewer } from './journal.ts'
 import { inTurn, type LagStore, type LagSummary } from './lag.ts'
 
 /** A secondary: `address:port`, and the host that its transfers come from. */
-type Place = { address: string; host: string }
+type SecondaryHost = { address: string; host: string }
 
 export type Watch = {
   /** A notice has ended. `changed` if it was for a change rather than for the start of this process. */
-  noticed(origin: string, secondary: Place, notice: { acknowledged: boolean; changed: boolean }): void
+  noticed(origin: string, secondary: SecondaryHost, notice: { acknowledged: boolean; changed: boolean }): void
   /** The zone was sent to a host at this serial. */
   sent(origin: string, host: string, serial: number): void
   /** The current lags of the platform's secondaries. */
@@ -23,9 +23,9 @@ export type Watch = {
 
 export type WatchOptions = {
   /** The platform's secondaries. */
-  secondaries: readonly Place[]
+  secondaries: readonly SecondaryHost[]
   /** Whether a secondary should have the zone. */
-  isTold(origin: string, address: string): boolean
+  isNotified(origin: string, address: string): boolean
   /** Null for a zone that is gone. */
   serialOf(origin: string): number | null
   /** The catalog: only an acknowledgement shows that a secondary has it. */
@@ -35,21 +35,21 @@ export type WatchOptions = {
   log: Logger
   probe?(address: string, zone: string): Promise<Probe>
   /** How long after a notice the secondary is queried first, and the range of intervals after that. */
-  delaysMs?: { first: number; lowest: number; highest: number }
+  delaysMs?: { first: number; min: number; max: number }
 }
 
-const defaultDelaysMs = { first: 2_000, lowest: 30_000, highest: 60_000 }
+const defaultDelaysMs = { first: 2_000, min: 30_000, max: 60_000 }
 const probesAtOnce = 50
-const unheard = new Set<Probe['error']>(['timeout', 'unreachable', 'refused'])
+const silentErrors = new Set<Probe['error']>(['timeout', 'unreachable', 'refused'])
 // A secondary that doesn't have a zone at all may not be meant to. After this many rounds it is notified less often; so is
 // a customer's secondary, because customers may name any address.
-const eagerRounds = 20
+const frequentRounds = 20
 // Thousands of zones may have secondaries that never answer.
-const noteMs = 300_000
+const storeAgainMs = 300_000
 
 type Entry = {
   /** The serial that the secondary has to reach, and that of the last notice since. */
-  wanted: number
+  expected: number
   latest: number
   acknowledged: boolean
   changed: boolean
@@ -58,12 +58,12 @@ type Entry = {
   served: number | null
   reason: LagReason | null
   /** The reason in the store; null if it has none. */
-  told: LagReason | null
+  reported: LagReason | null
   /** The last check in the store, and when it was stored. */
-  noted: { result: string; atMs: number } | null
+  stored: { result: string; atMs: number } | null
 }
 
-type Target = Place & {
+type Target = SecondaryHost & {
   /** Whether it is one of the platform's. */
   own: boolean
   entries: Map<string, Entry>
@@ -75,9 +75,9 @@ type Target = Place & {
 }
 
 export function createWatch(options: WatchOptions): Watch {
-  const { isTold, serialOf, catalog, notify, store, log, probe = probeSoa, delaysMs = defaultDelaysMs } = options
+  const { isNotified, serialOf, catalog, notify, store, log, probe = probeSoa, delaysMs = defaultDelaysMs } = options
   const targets = new Map<string, Target>()
-  const targetAt = ({ address, host }: Place, own = false): Target => {
+  const targetAt = ({ address, host }: SecondaryHost, own = false): Target => {
     const state = { entries: new Map(), sent: new Map(), first: undefined, round: undefined, busy: false }
     const target = targets.get(address) ?? { address, host, own, ...state }
     targets.set(address, target)
@@ -94,7 +94,7 @@ export function createWatch(options: WatchOptions): Watch {
   function reasonOf(target: Target, origin: string, entry: Entry, { serial, error }: Probe): LagReason {
     if (serial === null && error !== 'not_served') return error
     const sent = target.sent.get(origin)
-    if (sent !== undefined && !isNewer(entry.wanted, sent)) return 'rejected'
+    if (sent !== undefined && !isNewer(entry.expected, sent)) return 'rejected'
     if (!entry.acknowledged) return 'not_notified'
     return error ?? 'not_transferred'
   }
@@ -103,47 +103,47 @@ export function createWatch(options: WatchOptions): Watch {
     // Before writing to the store, because a notice that ends in the meantime starts a new entry.
     if (target.entries.get(origin) === entry) target.entries.delete(origin)
     target.sent.delete(origin)
-    if (!entry.told) return
+    if (!entry.reported) return
     try {
       await write((store) => store.end({ origin, secondary: target.address }))
     } catch (err) {
       const newer = target.entries.get(origin)
-      if (newer) newer.told ??= entry.told
+      if (newer) newer.reported ??= entry.reported
       else target.entries.set(origin, entry)
       throw err
     }
   }
 
-  async function settle(target: Target, origin: string, entry: Entry, found: Probe): Promise<void> {
+  async function applyProbe(target: Target, origin: string, entry: Entry, result: Probe): Promise<void> {
     const { address: secondary } = target
-    if (found.serial !== null && !isNewer(entry.latest, found.serial)) return drop(target, origin, entry)
-    if (found.serial !== null && !isNewer(entry.wanted, found.serial)) {
+    if (result.serial !== null && !isNewer(entry.latest, result.serial)) return drop(target, origin, entry)
+    if (result.serial !== null && !isNewer(entry.expected, result.serial)) {
       // It follows, but the zone has changed again in the meantime.
-      if (entry.told) await write((store) => store.end({ origin, secondary }))
-      Object.assign(entry, { wanted: entry.latest, sinceMs: Date.now(), checks: 0, reason: null, told: null })
+      if (entry.reported) await write((store) => store.end({ origin, secondary }))
+      Object.assign(entry, { expected: entry.latest, sinceMs: Date.now(), checks: 0, reason: null, reported: null })
       return
     }
     entry.checks++
-    entry.served = found.serial
-    entry.reason = reasonOf(target, origin, entry, found)
+    entry.served = result.serial
+    entry.reason = reasonOf(target, origin, entry, result)
     notify(origin, secondary)
     // It learns of a new zone from the catalog.
     if (entry.reason === 'not_served') notify(catalog, secondary)
     // At startup nothing has changed, so a secondary that doesn't answer may well have everything.
     const { served, reason, sinceMs } = entry
-    if (!lags(entry) || reason === entry.told || (!entry.changed && served === null)) return
+    if (!lags(entry) || reason === entry.reported || (!entry.changed && served === null)) return
     await write((store) => store.begin({ origin, secondary, served, reason, since: new Date(sinceMs) }))
-    entry.told = reason
+    entry.reported = reason
   }
 
   /** Stores the result for the owner of the zone, at a limited rate if nothing changes. */
-  async function note(target: Target, origin: string, entry: Entry, { serial, error }: Probe): Promise<void> {
+  async function storeCheck(target: Target, origin: string, entry: Entry, { serial, error }: Probe): Promise<void> {
     const result = `${serial} ${error}`
-    const isFresh = entry.noted?.result === result && Date.now() - entry.noted.atMs < noteMs
+    const isFresh = entry.stored?.result === result && Date.now() - entry.stored.atMs < storeAgainMs
     // The platform's own secondaries are queried whenever their status is.
     if (target.own || isFresh) return
     await write((store) => store.checked({ origin, secondary: target.address, serial, error }))
-    entry.noted = { result, atMs: Date.now() }
+    entry.stored = { result, atMs: Date.now() }
   }
 
   /** Queries a secondary for a zone, or assumes that it is silent; null if there was nothing to query. */
@@ -151,8 +151,8 @@ export function createWatch(options: WatchOptions): Watch {
     const entry = target.entries.get(origin)
     if (!entry) return null
     const { address: secondary } = target
-    if (!isTold(origin, secondary)) {
-      if (entry.told) await write((store) => store.forget({ origin, secondary }))
+    if (!isNotified(origin, secondary)) {
+      if (entry.reported) await write((store) => store.forget({ origin, secondary }))
       target.entries.delete(origin)
       return null
     }
@@ -165,30 +165,30 @@ export function createWatch(options: WatchOptions): Watch {
       notify(catalog, secondary)
       return null
     }
-    const found: Probe = isSilent ? { serial: null, error: 'timeout' } : await probe(secondary, textName(origin))
-    if (closed) return found
-    await settle(target, origin, entry, found)
-    if (!isSilent) await note(target, origin, entry, found)
-    return found
+    const result: Probe = isSilent ? { serial: null, error: 'timeout' } : await probe(secondary, textName(origin))
+    if (closed) return result
+    await applyProbe(target, origin, entry, result)
+    if (!isSilent) await storeCheck(target, origin, entry, result)
+    return result
   }
 
   /** Queries each of the zones. A secondary that never answers isn't queried for thousands of them. */
-  async function pass(target: Target, origins: string[]): Promise<void> {
+  async function checkAll(target: Target, origins: string[]): Promise<void> {
     if (target.busy || closed) return
     target.busy = true
     let silent = 0
     let answered = false
-    const asking = origins.values()
+    const remaining = origins.values()
     const work = async () => {
-      for (const origin of asking) {
+      for (const origin of remaining) {
         if (closed) return
         try {
-          const found = await check(target, origin, !answered && silent >= probesAtOnce)
-          if (found && unheard.has(found.error)) silent++
-          else if (found) answered = true
+          const result = await check(target, origin, !answered && silent >= probesAtOnce)
+          if (result && silentErrors.has(result.error)) silent++
+          else if (result) answered = true
         } catch (err) {
           // Retried in the next round.
-          log.warn({ err, secondary: target.address, zone: textName(origin) }, 'a lag could not be noted')
+          log.warn({ err, secondary: target.address, zone: textName(origin) }, 'a lag could not be stored')
         }
       }
     }
@@ -201,8 +201,8 @@ export function createWatch(options: WatchOptions): Watch {
   function plan(target: Target, soon: boolean): void {
     if (target.entries.size === 0 && !target.own) targets.delete(target.address)
     if (closed || target.entries.size === 0) return
-    if (soon) target.first ??= setTimeout(askFirst, delaysMs.first, target)
-    target.round ??= setTimeout(askAgain, randomInt(delaysMs.lowest, delaysMs.highest + 1), target)
+    if (soon) target.first ??= setTimeout(checkFirst, delaysMs.first, target)
+    target.round ??= setTimeout(checkAgain, randomInt(delaysMs.min, delaysMs.max + 1), target)
   }
 
   function isFirst({ entries }: Target): boolean {
@@ -210,22 +210,22 @@ export function createWatch(options: WatchOptions): Watch {
     return false
   }
 
-  function askFirst(target: Target): void {
+  function checkFirst(target: Target): void {
     target.first = undefined
-    void pass(
+    void checkAll(
       target,
       [...target.entries].filter(([, { checks }]) => checks === 0).map(([origin]) => origin),
     )
   }
 
-  function askAgain(target: Target): void {
+  function checkAgain(target: Target): void {
     target.round = undefined
     const due = [...target.entries].filter(([, { reason, checks }]) => {
-      const eager = (target.own && reason !== 'not_served') || checks < eagerRounds
-      return eager || randomInt(eagerRounds) === 0
+      const isFrequent = (target.own && reason !== 'not_served') || checks < frequentRounds
+      return isFrequent || randomInt(frequentRounds) === 0
     })
     void recall().then(() =>
-      pass(
+      checkAll(
         target,
         due.map(([origin]) => origin),
       ),
@@ -234,7 +234,7 @@ export function createWatch(options: WatchOptions): Watch {
 
   function entryOf(target: Target, origin: string, serial: number): Entry {
     const entry = target.entries.get(origin) ?? {
-      wanted: serial,
+      expected: serial,
       latest: serial,
       acknowledged: false,
       changed: false,
@@ -242,8 +242,8 @@ export function createWatch(options: WatchOptions): Watch {
       checks: 0,
       served: null,
       reason: null,
-      told: null,
-      noted: null,
+      reported: null,
+      stored: null,
     }
     target.entries.set(origin, entry)
     return entry
@@ -257,7 +257,7 @@ export function createWatch(options: WatchOptions): Watch {
         const serial = serialOf(origin)
         if (serial === null) continue
         const target = targetAt({ address: secondary, host: listenAddress(secondary).host })
-        Object.assign(entryOf(target, origin, serial), { told: reason, changed: true, sinceMs: since.getTime() })
+        Object.assign(entryOf(target, origin, serial), { reported: reason, changed: true, sinceMs: since.getTime() })
         plan(target, true)
       }
       known = true

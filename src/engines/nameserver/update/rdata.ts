@@ -23,15 +23,15 @@ function wholeName(message: Buffer, start: number, end: number): Buffer | null {
   if (skipName(message.subarray(0, end), start) !== end) return null
   const labels: Buffer[] = []
   let size = 1
-  for (let at = start, highest = start, pointers = 0; ; ) {
+  for (let at = start, limit = start, pointers = 0; ; ) {
     const length = message[at]
     if (length === undefined) return null
     if (length >= 0xc0) {
       if (at + 2 > message.length) return null
       at = message.readUInt16BE(at) & 0x3fff
       // Every pointer must point further back than the last, which rules out loops.
-      if (at >= highest || ++pointers > maxPointers) return null
-      highest = at
+      if (at >= limit || ++pointers > maxPointers) return null
+      limit = at
       continue
     }
     if (length > 63 || at + 1 + length > message.length) return null

@@ -23,7 +23,7 @@ export type WorkerData = {
 }
 
 /** An answer for a worker's cache. `zone` is the id for which its queries are counted. */
-export type KeptAnswer = {
+export type SharedAnswer = {
   hash: number
   octets: Uint8Array
   below: Below | null
@@ -40,7 +40,7 @@ export type KeptAnswer = {
 export type ZoneGaps = { zone: string; table: GapTable }
 
 /** Sent to a worker: answers to cache, or a request to report its counts, which it also does periodically. */
-export type ToWorker = KeptAnswer[] | ZoneGaps | 'report'
+export type ToWorker = SharedAnswer[] | ZoneGaps | 'report'
 
 /** Sent by a worker: packed packets, or its counts by zone. */
 export type FromWorker = Uint8Array | Counted[]
@@ -49,38 +49,42 @@ export type FromWorker = Uint8Array | Counted[]
 export type HandedPacket = { listener: number; sender: Buffer; message: Buffer }
 
 const headOctets = 4
-const roomOctets = 1 << 16
+const bufferOctets = 1 << 16
 
 /**
  * Hands packets over in one buffer per turn of the event loop. As objects, they would cost the main thread more than their
  * lookup.
  */
 export function createPacker(send: (octets: Uint8Array<ArrayBuffer>) => void): (packet: HandedPacket) => void {
-  const room = Buffer.allocUnsafeSlow(roomOctets)
+  const buffer = Buffer.allocUnsafeSlow(bufferOctets)
   let used = 0
   const flush = () => {
-    if (used > 0) send(new Uint8Array(room.subarray(0, used)))
+    if (used > 0) send(new Uint8Array(buffer.subarray(0, used)))
     used = 0
   }
   return ({ listener, sender, message }) => {
-    if (used + headOctets + sender.length + message.length > roomOctets) flush()
+    if (used + headOctets + sender.length + message.length > bufferOctets) flush()
     if (used === 0) setImmediate(flush)
-    room[used] = listener
-    room[used + 1] = sender.length
-    room.writeUInt16LE(message.length, used + 2)
+    buffer[used] = listener
+    buffer[used + 1] = sender.length
+    buffer.writeUInt16LE(message.length, used + 2)
     used += headOctets
-    used += sender.copy(room, used)
-    used += message.copy(room, used)
+    used += sender.copy(buffer, used)
+    used += message.copy(buffer, used)
   }
 }
 
 export function* unpack(octets: Uint8Array): Generator<HandedPacket> {
-  const room = Buffer.from(octets.buffer, octets.byteOffset, octets.length)
-  for (let at = 0; at < room.length; ) {
+  const buffer = Buffer.from(octets.buffer, octets.byteOffset, octets.length)
+  for (let at = 0; at < buffer.length; ) {
     const senderAt = at + headOctets
-    const messageAt = senderAt + room[at + 1]!
-    const end = messageAt + room.readUInt16LE(at + 2)
-    yield { listener: room[at]!, sender: room.subarray(senderAt, messageAt), message: room.subarray(messageAt, end) }
+    const messageAt = senderAt + buffer[at + 1]!
+    const end = messageAt + buffer.readUInt16LE(at + 2)
+    yield {
+      listener: buffer[at]!,
+      sender: buffer.subarray(senderAt, messageAt),
+      message: buffer.subarray(messageAt, end),
+    }
     at = end
   }
 }

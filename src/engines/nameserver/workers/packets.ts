@@ -68,7 +68,7 @@ export function peerOf(sender: Buffer): Peer {
 }
 
 /** Memory for a batch: each packet has a header that points to a sender and to a vector, which points to the octets. */
-function createRoom(koffi: Koffi) {
+function createBatchMemory(koffi: Koffi) {
   const vectorsAt = batch * headerOctets
   const sendersAt = vectorsAt + batch * vectorOctets
   const bodiesAt = sendersAt + batch * 32
@@ -154,7 +154,7 @@ function createSockets(koffi: Koffi): PacketSockets {
       return (timeoutMs) => void poll(descriptors, numbers.length, timeoutMs)
     },
     reader(number, answer, onOversized) {
-      const [from, to] = [createRoom(koffi), createRoom(koffi)]
+      const [from, to] = [createBatchMemory(koffi), createBatchMemory(koffi)]
       // All senders of a socket have the same length, so the views are created once.
       const senders: Buffer[] = []
       const senderAt = (index: number) => {

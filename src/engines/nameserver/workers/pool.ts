@@ -14,7 +14,7 @@ import {
   createBatch,
   type FromWorker,
   type HandedPacket,
-  type KeptAnswer,
+  type SharedAnswer,
   type ToWorker,
   unpack,
   type WorkerData,
@@ -55,35 +55,35 @@ export type Pool = {
 const respawnMs = 1_000
 const reportWaitMs = 1_000
 // A thread may not have them any more: its memory for them is limited, and it may be a new thread.
-const tellAgainMs = 1_000
-const usualProgram = programFile('src/engines/nameserver/workers/worker')
+const resendMs = 1_000
+const defaultProgram = programFile('src/engines/nameserver/workers/worker')
 
 export function startPool(options: PoolOptions): Pool {
-  const { listeners, generations, metrics, packets, program = usualProgram, log } = options
+  const { listeners, generations, metrics, packets, program = defaultProgram, log } = options
   const workers = new Set<Worker>()
   const timers = new Set<NodeJS.Timeout>()
   /** By thread number, whether it has answered at each listener; set by the thread itself. */
   const answering: Int32Array[] = []
   let closed = false
 
-  const keep = createBatch((answers: KeptAnswer[]) => {
-    for (const worker of workers) tell(worker, answers)
+  const shareAnswer = createBatch((answers: SharedAnswer[]) => {
+    for (const worker of workers) post(worker, answers)
   })
-  const toldMs = new WeakMap<Gaps, number>()
-  function tellGaps(zone: string, gaps: Gaps): void {
+  const sentMs = new WeakMap<Gaps, number>()
+  function sendGaps(zone: string, gaps: Gaps): void {
     const nowMs = performance.now()
-    if (nowMs - (toldMs.get(gaps) ?? -tellAgainMs) < tellAgainMs) return
-    toldMs.set(gaps, nowMs)
-    for (const worker of workers) tell(worker, { zone, table: gaps.table })
+    if (nowMs - (sentMs.get(gaps) ?? -resendMs) < resendMs) return
+    sentMs.set(gaps, nowMs)
+    for (const worker of workers) post(worker, { zone, table: gaps.table })
   }
 
   function share(hash: number, found: CachedAnswer<ZoneSource> | null): typeof found {
     if (found) {
       const { octets: all, start, end, below, source, rcode, tuple, dnssec, gaps } = found
-      if (gaps) tellGaps(source.id, gaps)
+      if (gaps) sendGaps(source.id, gaps)
       const octets = new Uint8Array(all.subarray(start, end))
       const key = below ? hash : answerHash(hash, dnssec)
-      keep({
+      shareAnswer({
         hash: key,
         octets,
         below,
@@ -154,7 +154,7 @@ export function startPool(options: PoolOptions): Pool {
     })
   }
 
-  const tell = (worker: Worker, message: ToWorker) => worker.postMessage(message)
+  const post = (worker: Worker, message: ToWorker) => worker.postMessage(message)
 
   /** Resolves when the thread has reported its counts, or doesn't respond. */
   async function lastReport(worker: Worker): Promise<void> {
@@ -162,7 +162,7 @@ export function startPool(options: PoolOptions): Pool {
       worker.on('message', (message: FromWorker) => void (message instanceof Uint8Array || resolve()))
       worker.once('exit', () => resolve())
     })
-    tell(worker, 'report')
+    post(worker, 'report')
     await Promise.race([reported, sleep(reportWaitMs, undefined, { ref: false })])
   }
 

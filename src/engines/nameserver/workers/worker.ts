@@ -15,7 +15,7 @@ import { Stamped } from './generations.ts'
 import {
   createPacker,
   type FromWorker,
-  type KeptAnswer,
+  type SharedAnswer,
   type ToWorker,
   type WorkerData,
   type ZoneGaps,
@@ -52,13 +52,13 @@ const maxGaps = 20_000
 /** By zone. */
 const gapsOfZones = new Map<string, Gaps>()
 
-function keepGaps({ zone, table }: ZoneGaps): void {
+function addGaps({ zone, table }: ZoneGaps): void {
   if (gapsOfZones.get(zone)?.table.id === table.id) return
   if (gapsOfZones.size >= maxGaps) gapsOfZones.clear()
   gapsOfZones.set(zone, new Gaps(table))
 }
 
-function keepAnswer({ hash, octets: sent, stamp, zone, gaps: id, ...answer }: KeptAnswer): void {
+function addAnswer({ hash, octets: sent, stamp, zone, gaps: id, ...answer }: SharedAnswer): void {
   const gaps = id === null ? null : gapsOfZones.get(zone)
   // The gaps of this answer were dropped; both will be sent again.
   if (gaps === undefined || (gaps && gaps.table.id !== id)) return
@@ -69,8 +69,8 @@ function keepAnswer({ hash, octets: sent, stamp, zone, gaps: id, ...answer }: Ke
 
 main.on('message', (message: ToWorker) => {
   if (message === 'report') return report(true)
-  if (!Array.isArray(message)) return keepGaps(message)
-  for (const answer of message) keepAnswer(answer)
+  if (!Array.isArray(message)) return addGaps(message)
+  for (const answer of message) addAnswer(answer)
 })
 
 function report(always: boolean): void {

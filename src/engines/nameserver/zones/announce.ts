@@ -3,9 +3,9 @@ import type { NameFilter } from './name-filter.ts'
 import { keyOf, type RecordsByName, recordsOf } from './zone-records.ts'
 
 /** The era in which the filter got all names of a zone; 0 for none. */
-export type Announced = { era: number; underWay: boolean }
+export type Announced = { era: number; inProgress: boolean }
 
-const namesInAStep = 2_000
+const namesPerStep = 2_000
 
 /** Whether the filter has every name of the zone. If not, adds them; for a large zone in steps. */
 export function announceZone(
@@ -20,8 +20,8 @@ export function announceZone(
     announced.era = filter.era
     return true
   }
-  if (!announced.underWay) {
-    announced.underWay = true
+  if (!announced.inProgress) {
+    announced.inProgress = true
     addInSteps(filter, announced, keys()[Symbol.iterator]())
   }
   return false
@@ -31,10 +31,10 @@ export function announceZone(
 function addInSteps(filter: NameFilter, announced: Announced, keys: Iterator<string>): void {
   const { era } = filter
   const step = () => {
-    for (let added = 0; added < namesInAStep; added++) {
+    for (let added = 0; added < namesPerStep; added++) {
       const { done, value } = keys.next()
       if (done || filter.era !== era) {
-        announced.underWay = false
+        announced.inProgress = false
         if (filter.era === era) announced.era = era
         return
       }

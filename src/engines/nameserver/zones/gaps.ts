@@ -36,7 +36,7 @@ const scratch = new Uint8Array(2 * maxNameOctets)
 
 export class Gaps {
   readonly table: GapTable
-  readonly #asked = scratch
+  readonly #name = scratch
   #length = 0
 
   constructor(table: GapTable) {
@@ -70,12 +70,12 @@ export class Gaps {
 
   /** Whether an entry sorts after the name. */
   #isBehind({ starts, octets }: GapPart, index: number): boolean {
-    const asked = this.#asked
+    const name = this.#name
     const start = starts[index]!
     const length = starts[index + 1]! - start
     const shorter = Math.min(length, this.#length)
     for (let at = 0; at < shorter; at++) {
-      const difference = octets[start + at]! - asked[at]!
+      const difference = octets[start + at]! - name[at]!
       if (difference !== 0) return difference > 0
     }
     return length > this.#length
@@ -83,14 +83,14 @@ export class Gaps {
 
   /** Writes the labels from the last one below the origin to the first. */
   #key(message: Buffer, nameEnd: number): void {
-    const asked = this.#asked
+    const name = this.#name
     const origin = nameEnd - this.table.originOctets
     let at = 0
     for (let end = origin; end > headerOctets; ) {
       let start = headerOctets
       for (let next = start; next < end; next += 1 + message[next]!) start = next
-      for (let octet = start + 1; octet < end; octet++) at = writeOctet(asked, at, lowerCase[message[octet]!]!)
-      asked[at++] = 0
+      for (let octet = start + 1; octet < end; octet++) at = writeOctet(name, at, lowerCase[message[octet]!]!)
+      name[at++] = 0
       end = start
     }
     this.#length = at
@@ -102,7 +102,7 @@ export class Gaps {
     for (let next = start; next < encloserAt; next += 1 + message[next]!) start = next
     const name = Buffer.allocUnsafe(nameEnd - start)
     for (let at = start; at < nameEnd; at++) name[at - start] = lowerCase[message[at]!]!
-    hash('sha1', name, 'buffer').copy(this.#asked)
+    hash('sha1', name, 'buffer').copy(this.#name)
     this.#length = hashOctets
   }
 }

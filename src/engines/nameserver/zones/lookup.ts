@@ -13,7 +13,7 @@ export type Proof =
   | { kind: 'no name' | 'no data of wildcard' | 'expanded'; name: string; encloser: string }
   | { kind: 'no data' | 'no signer'; name: string }
 
-export type Found = {
+export type LookupResult = {
   rcode: number
   authoritative: boolean
   answer: OwnedSet[]
@@ -44,7 +44,7 @@ export type OutsideAddresses = {
 
 const maxChain = 8
 /** A signed zone has these beside a CNAME (RFC 4035, section 2.5), so a query for them doesn't follow it. */
-const ofNode: ReadonlySet<number> = new Set([typeNumbers.RRSIG, typeNumbers.NSEC])
+const signingTypes: ReadonlySet<number> = new Set([typeNumbers.RRSIG, typeNumbers.NSEC])
 // Both strings of RFC 8482, section 4.2: CPU and an empty OS.
 const anyTtl = 3600
 const anySet: Rrset = {
@@ -70,14 +70,14 @@ export function encloserOf(zone: Zone, name: string): string | null {
   return encloser === name ? null : encloser
 }
 
-type Place =
+type Match =
   | { kind: 'node'; node: ZoneNode; wildcard: string | null }
   | { kind: 'cut'; owner: string; node: ZoneNode }
   | { kind: 'dname'; owner: string; set: Rrset }
   | { kind: 'none'; encloser: string }
 
 /** Walks down from the apex, because a delegation hides everything below it. `wildcard` is the parent of a matching wildcard. */
-function place(zone: Zone, name: string, type: number): Place {
+function locate(zone: Zone, name: string, type: number): Match {
   const exact = zone.nodes.get(name)
   if (exact && !zone.hasCuts) return { kind: 'node', node: exact, wildcard: null }
   const starts: number[] = []
@@ -102,7 +102,7 @@ function place(zone: Zone, name: string, type: number): Place {
 }
 
 /** The state of one lookup. */
-type Work = { zone: Zone; outside: OutsideAddresses; found: Found }
+type Work = { zone: Zone; outside: OutsideAddresses; found: LookupResult }
 type AliasNode = ZoneNode & { alias: NonNullable<ZoneNode['alias']> }
 
 /** The addresses of an ALIAS target; null while they are unknown. */
@@ -111,24 +111,24 @@ function flatten(node: AliasNode, type: number, { zone, outside, found }: Work):
   for (let step = 0; step < maxChain; step++) {
     const edge = outside.edge(target, type)
     if (edge) return edge
-    const where = isWithin(target, zone.origin) ? place(zone, target, type) : null
-    if (where?.kind === 'none') return { rdatas: [], ttl: 0 }
+    const match = isWithin(target, zone.origin) ? locate(zone, target, type) : null
+    if (match?.kind === 'none') return { rdatas: [], ttl: 0 }
     // Not authoritative: another zone, or below a delegation.
-    if (where?.kind !== 'node') {
+    if (match?.kind !== 'node') {
       const { addresses } = node.alias
       if (!addresses) found.awaits = { target, type, owner: zone.owner }
       return addresses && (addresses.get(type) ?? { rdatas: [], ttl: 0 })
     }
-    const set = setOf(where.node, type)
+    const set = setOf(match.node, type)
     if (set) return set
-    const next = where.node.alias?.target ?? setOf(where.node, typeNumbers.CNAME)?.rdatas[0]?.names[0]
+    const next = match.node.alias?.target ?? setOf(match.node, typeNumbers.CNAME)?.rdatas[0]?.names[0]
     if (next === undefined) return { rdatas: [], ttl: 0 }
     target = next
   }
   return null
 }
 
-function refer(zone: Zone, owner: string, node: ZoneNode, found: Found): void {
+function refer(zone: Zone, owner: string, node: ZoneNode, found: LookupResult): void {
   const set = setOf(node, typeNumbers.NS)!
   found.authority.push({ owner, set })
   if (found.proofs) {
@@ -162,18 +162,18 @@ function setAt(node: ZoneNode, type: number, work: Work): Rrset | null {
 }
 
 /** Whether to follow a target. If it is outside or repeated, the answer ends here and the resolver continues. */
-function goesOn(target: string, step: number, { zone, found }: Work): boolean {
+function follows(target: string, step: number, { zone, found }: Work): boolean {
   const isKnown = found.answer.some(({ owner, set }) => owner === target && set.type === typeNumbers.CNAME)
   return isWithin(target, zone.origin) && !isKnown && step + 1 < maxChain
 }
 
 /** Adds a DNAME and the CNAME that follows from it (RFC 6672); null if the resulting name would be too long. */
-function redirect(found: Found, owner: string, dname: { owner: string; set: Rrset }): string | null {
+function redirect(found: LookupResult, owner: string, dname: { owner: string; set: Rrset }): string | null {
   const { set } = dname
   // Any number of names are below it.
   found.cacheable = false
-  const isGiven = found.answer.some((one) => one.owner === dname.owner && one.set.type === set.type)
-  if (!isGiven) found.answer.push({ owner: dname.owner, set })
+  const isIncluded = found.answer.some((one) => one.owner === dname.owner && one.set.type === set.type)
+  if (!isIncluded) found.answer.push({ owner: dname.owner, set })
   const target = owner.slice(0, -dname.owner.length) + set.rdatas[0]!.head.toString('latin1')
   if (target.length > maxNameOctets) {
     found.rcode = rcodes.YXDOMAIN
@@ -191,15 +191,15 @@ function anySetOf(node: ZoneNode, work: Work): Rrset | null {
 }
 
 /** `name` is in the zone. Never fails, and its time only depends on the labels of the name and the chain. */
-export function lookup(zone: Zone, name: string, type: number, outside: OutsideAddresses): Found {
+export function lookup(zone: Zone, name: string, type: number, outside: OutsideAddresses): LookupResult {
   return search(zone, { name, type, prove: false }, outside)
 }
 
-export type Asked = { name: string; type: number; prove: boolean }
+export type Question = { name: string; type: number; prove: boolean }
 
 /** Like `lookup`. With `prove`, a signed zone also returns what has to be proved. */
-export function search(zone: Zone, { name, type, prove }: Asked, outside: OutsideAddresses): Found {
-  const found: Found = {
+export function search(zone: Zone, { name, type, prove }: Question, outside: OutsideAddresses): LookupResult {
+  const found: LookupResult = {
     rcode: rcodes.NOERROR,
     authoritative: true,
     answer: [],
@@ -214,26 +214,26 @@ export function search(zone: Zone, { name, type, prove }: Asked, outside: Outsid
   const work = { zone, outside, found }
   let owner = name
   for (let step = 0; ; step++) {
-    const where = place(zone, owner, type)
-    if (where.kind === 'cut') {
+    const match = locate(zone, owner, type)
+    if (match.kind === 'cut') {
       // AA refers to the first owner name, so an answer that starts with our CNAME stays authoritative.
       if (step === 0) found.authoritative = false
-      refer(zone, where.owner, where.node, found)
+      refer(zone, match.owner, match.node, found)
       return found
     }
-    if (where.kind === 'none') {
+    if (match.kind === 'none') {
       found.rcode = rcodes.NXDOMAIN
       found.authority.push({ owner: zone.origin, set: zone.negative })
-      found.proofs?.push({ kind: 'no name', name: owner, encloser: where.encloser })
+      found.proofs?.push({ kind: 'no name', name: owner, encloser: match.encloser })
       return found
     }
-    if (where.kind === 'dname') {
-      const target = redirect(found, owner, where)
-      if (target === null || type === typeNumbers.CNAME || !goesOn(target, step, work)) return found
+    if (match.kind === 'dname') {
+      const target = redirect(found, owner, match)
+      if (target === null || type === typeNumbers.CNAME || !follows(target, step, work)) return found
       owner = target
       continue
     }
-    const { node, wildcard } = where
+    const { node, wildcard } = match
     if (wildcard !== null) found.wildcard = true
     // The target of a CNAME may be the name of the question, if a wildcard produced both.
     if (wildcard !== null && step > 0) found.general = false
@@ -249,7 +249,7 @@ export function search(zone: Zone, { name, type, prove }: Asked, outside: Outsid
     if (found.rcode !== rcodes.NOERROR) return found
     const chain = setOf(node, typeNumbers.CNAME)
     const target = chain?.rdatas[0]?.names[0]
-    const leads = target !== undefined && !(zone.signed && ofNode.has(type))
+    const leads = target !== undefined && !(zone.signed && signingTypes.has(type))
     if (!chain || !leads) {
       found.authority.push({ owner: zone.origin, set: zone.negative })
       if (wildcard === null) found.proofs?.push({ kind: 'no data', name: owner })
@@ -258,7 +258,7 @@ export function search(zone: Zone, { name, type, prove }: Asked, outside: Outsid
     }
     found.answer.push({ owner, set: chain, ...from })
     if (wildcard !== null) found.proofs?.push({ kind: 'expanded', name: owner, encloser: wildcard })
-    if (!goesOn(target, step, work)) return found
+    if (!follows(target, step, work)) return found
     owner = target
   }
 }

@@ -6,8 +6,8 @@ type Group<V> = (Part<V> | undefined)[]
 type Groups<V> = (Group<V> | undefined)[]
 
 // Parts of a few dozen entries are copied in microseconds. A small map has fewer parts, because each takes memory.
-const few = { groupBits: 4, max: 16_384 }
-const many = { groupBits: 6, min: 4_096 }
+const small = { groupBits: 4, max: 16_384 }
+const large = { groupBits: 6, min: 4_096 }
 
 function hashOf(name: string): number {
   let hash = 0x811c9dc5
@@ -31,7 +31,7 @@ export class NameMap<V> {
   readonly #groupBits: number
   readonly size: number
 
-  constructor(groups: Groups<V> = [], size = 0, groupBits = few.groupBits) {
+  constructor(groups: Groups<V> = [], size = 0, groupBits = small.groupBits) {
     this.#groups = groups
     this.#groupBits = groupBits
     this.size = size
@@ -39,7 +39,7 @@ export class NameMap<V> {
 
   /** An empty map that will be large. It isn't redistributed as it grows, which takes some 30 ms. */
   static large<V>(): NameMap<V> {
-    return new NameMap<V>([], 0, many.groupBits)
+    return new NameMap<V>([], 0, large.groupBits)
   }
 
   get(name: string): V | undefined {
@@ -112,24 +112,24 @@ export class NameMapDraft<V> {
   }
 
   set(name: string, value: V): void {
-    const part = this.#own(name)
+    const part = this.#ownPart(name)
     this.#size -= part.size
     part.set(name, value)
     this.#size += part.size
-    if (this.#groupBits === few.groupBits && this.#size > few.max) this.#divide(many.groupBits)
+    if (this.#groupBits === small.groupBits && this.#size > small.max) this.#divide(large.groupBits)
   }
 
   delete(name: string): void {
-    if (this.#own(name).delete(name)) this.#size--
+    if (this.#ownPart(name).delete(name)) this.#size--
   }
 
   /** The map; the draft must not be used any more. */
   done(): NameMap<V> {
-    if (this.#groupBits === many.groupBits && this.#size < many.min) this.#divide(few.groupBits)
+    if (this.#groupBits === large.groupBits && this.#size < large.min) this.#divide(small.groupBits)
     return new NameMap(this.#groups, this.#size, this.#groupBits)
   }
 
-  #own(name: string): Part<V> {
+  #ownPart(name: string): Part<V> {
     const hash = hashOf(name)
     const mask = (1 << this.#groupBits) - 1
     const [at, within] = [(hash >>> this.#groupBits) & mask, hash & mask]
@@ -154,6 +154,6 @@ export class NameMapDraft<V> {
     this.#groups = []
     this.#groupBits = groupBits
     this.#copied = new Set()
-    for (const part of entries) for (const [name, value] of part) this.#own(name).set(name, value)
+    for (const part of entries) for (const [name, value] of part) this.#ownPart(name).set(name, value)
   }
 }

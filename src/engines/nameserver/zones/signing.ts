@@ -10,7 +10,7 @@ import type { SortedTexts } from './sorted-texts.ts'
 export type Signatures = string | NameMap<string>
 
 /** What may differ between two versions of a large zone. */
-export type Touched = {
+export type ChangeScope = {
   /** The serial of the previous version. */
   readonly from: number
   /** Names whose records may differ, in either version. */
@@ -25,7 +25,7 @@ export type ZoneSigning = ServedSigning & {
   /** The chain of a large zone; null if it is derived from the built zone. */
   readonly chain: SortedTexts | null
   /** How this version of a large zone differs from the previous one; missing if it was created as a whole. */
-  readonly touched?: Touched
+  readonly scope?: ChangeScope
 }
 
 /** Whether the signatures of one are also valid for the other. */

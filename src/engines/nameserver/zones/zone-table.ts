@@ -10,8 +10,8 @@ import {
   type ServedZoneState,
 } from '../../../services/dns/index.ts'
 import { type Announced, announceChange, announceZone } from './announce.ts'
-import { joinedSigning, type KeptRow, signedRows } from './kept.ts'
 import { NameFilter } from './name-filter.ts'
+import { joinedSigning, type SavedRow, signedRows } from './saved-rows.ts'
 import type { ZoneSigning } from './signing.ts'
 import { createZoneTallies } from './traffic.ts'
 import { buildZone, openZone, type Zone, type ZoneConstants } from './zone.ts'
@@ -67,7 +67,7 @@ export function recordsFrom(origin: string, text: string, isSigned = false): Zon
 }
 
 /** Joins the rows of `ZoneTable.rows` into one per zone. */
-export function* joinedRows(rows: readonly KeptRow[]): Generator<ZoneRow & { records: string }> {
+export function* joinedRows(rows: readonly SavedRow[]): Generator<ZoneRow & { records: string }> {
   for (let first = 0, end = 1; first < rows.length; first = end++) {
     while (rows[end]?.id === rows[first]!.id) end++
     const parts = rows.slice(first, end)
@@ -212,7 +212,7 @@ export class ZoneTable {
   }
 
   /** Everything in the table as rows of the database; a large zone as several consecutive rows. */
-  *rows(): Generator<KeptRow> {
+  *rows(): Generator<SavedRow> {
     for (const source of this.#sources.values()) {
       const { name, id, accountId, verified, refused, serial, nameservers, records, signing } = source
       const state = { name, id, accountId, verified, refused, serial, nameservers }
@@ -223,13 +223,13 @@ export class ZoneTable {
   }
 
   /** Applies the rows read for these names; names without a row are removed. Returns the names that changed. */
-  apply(asked: Iterable<string>, rows: Iterable<ZoneRow>): string[] {
+  apply(names: Iterable<string>, rows: Iterable<ZoneRow>): string[] {
     const changed: string[] = []
-    const left = new Set(asked)
+    const left = new Set(names)
     for (const row of rows) {
       left.delete(row.name)
       if (this.isCurrent(row)) continue
-      this.#put(row, { era: 0, underWay: false })
+      this.#put(row, { era: 0, inProgress: false })
       changed.push(row.name)
     }
     for (const name of left) if (this.#remove(wireName(name))) changed.push(name)

@@ -7,14 +7,14 @@ import { typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
 import type { RecordType } from '../../../dns/record-types.ts'
 import { isRecordType, numberOf } from '../../../dns/type-names.ts'
-import { aliasedType, challengeType, generatedNames as namesOfEdge } from '../../../services/dns/index.ts'
+import { aliasedType, challengeType, generatedNames as edgeNames } from '../../../services/dns/index.ts'
 import { apexSets, markAlias, ownedApexTypes } from './apex.ts'
 import { type Rdata, rdataOf, soaRdata } from './rdata.ts'
 import { type FoundSignatures, openSignatures, type ZoneSigning } from './signing.ts'
 import type { SortedTexts } from './sorted-texts.ts'
 import { keyOf, type RecordsByName, recordsOf, type ZoneRecord } from './zone-records.ts'
 
-const generatedNames: ReadonlySet<string> = new Set(namesOfEdge)
+const generatedNames: ReadonlySet<string> = new Set(edgeNames)
 
 export type Rrset = { readonly type: number; readonly ttl: number; readonly rdatas: readonly Rdata[] }
 
@@ -89,7 +89,7 @@ export type SignedParts = {
   /** The existing names in the order of their denial; null until it is needed. */
   chain: SortedTexts | null
   /** A cache of what was created for answers: signatures by set, and denials by entry. */
-  readonly made: { signatures: Map<string, readonly Rdata[]>; denials: Map<string, { owner: string; set: Rrset }> }
+  readonly cache: { signatures: Map<string, readonly Rdata[]>; denials: Map<string, { owner: string; set: Rrset }> }
 }
 
 /** What the platform adds to every zone. */
@@ -163,7 +163,7 @@ class NodesByName implements NodeStore {
   }
 
   get(key: string): ZoneNode | undefined {
-    return this.#own.get(key) ?? this.#read(key, keptNodeOf)
+    return this.#own.get(key) ?? this.#read(key, cachedNodeOf)
   }
 
   has(key: string): boolean {
@@ -210,7 +210,7 @@ const longCharacters = 2_000
 const longNodes = new LRUCache<string, ZoneNode>({ maxSize: 10_000_000, sizeCalculation: (_, lines) => lines.length })
 
 /** A read-only node, which shares its sets with other callers. */
-function keptNodeOf(lines: string, isApex: boolean): ZoneNode {
+function cachedNodeOf(lines: string, isApex: boolean): ZoneNode {
   if (lines.length < longCharacters || isApex) return nodeOf(lines, isApex)
   const known = longNodes.get(lines)
   const node = known ?? nodeOf(lines, isApex)
@@ -269,20 +269,20 @@ type Built = {
   nodes: NodeStore
   hasCuts: boolean
   /** Records of the names that the platform adds addresses to. */
-  pointed: readonly ZoneRecord[]
+  generatedFor: readonly ZoneRecord[]
   challenges: Iterable<ZoneRecord>
 }
 
 /** Adds what the platform adds to every zone. */
 function complete(name: string, serial: number, built: Built, constants: ZoneConstants): Zone {
-  const { nodes, hasCuts, pointed, challenges } = built
+  const { nodes, hasCuts, generatedFor, challenges } = built
   const origin = wireName(name)
   const apex = nodes.nodeAt(origin)
   const { ttl, minimum, ...soa } = constants.soa(name)
   const soaSet: Rrset = { type: typeNumbers.SOA, ttl, rdatas: [soaRdata({ ...soa, minimum, serial })] }
   apex.sets.unshift(soaSet)
   for (const host of constants.nameservers) addRecord(apex, 'NS', ttl, host)
-  for (const record of constants.generated(pointed)) addTo(nodes.nodeAt(keyOf(record.name, origin)), record, true)
+  for (const record of constants.generated(generatedFor)) addTo(nodes.nodeAt(keyOf(record.name, origin)), record, true)
   const { owner = '', signing } = constants
   if (signing) {
     apex.sets = apex.sets.filter(({ type }) => !ownedApexTypes.has(type))
@@ -296,14 +296,14 @@ function complete(name: string, serial: number, built: Built, constants: ZoneCon
 
 /** The signing state of a zone, with an empty cache. */
 export function signedParts(signing: ZoneSigning): SignedParts {
-  const made = { signatures: new Map(), denials: new Map() }
-  return { signing, signatures: openSignatures(signing.signatures), chain: signing.chain, made }
+  const cache = { signatures: new Map(), denials: new Map() }
+  return { signing, signatures: openSignatures(signing.signatures), chain: signing.chain, cache }
 }
 
 export function buildZone(name: string, serial: number, records: Iterable<ZoneRecord>, constants: ZoneConstants): Zone {
   const origin = wireName(name)
   const nodes = new BuiltNodes(origin)
-  const pointed: ZoneRecord[] = []
+  const generatedFor: ZoneRecord[] = []
   const challenges: ZoneRecord[] = []
   let hasCuts = false
   for (const record of records) {
@@ -315,16 +315,16 @@ export function buildZone(name: string, serial: number, records: Iterable<ZoneRe
     const node = nodes.nodeAt(key)
     addTo(node, record, key === origin)
     hasCuts ||= node.cut
-    if (generatedNames.has(record.name)) pointed.push(record)
+    if (generatedNames.has(record.name)) generatedFor.push(record)
   }
   if (marksAliases(constants)) for (const node of nodes.values()) markAlias(node)
-  return complete(name, serial, { nodes, hasCuts, pointed, challenges }, constants)
+  return complete(name, serial, { nodes, hasCuts, generatedFor, challenges }, constants)
 }
 
 /** A zone whose nodes are built on demand, so that opening it takes the same time whatever its size. */
 export function openZone(name: string, serial: number, records: RecordsByName, constants: ZoneConstants): Zone {
   const nodes = new NodesByName(records, marksAliases(constants))
-  const pointed = namesOfEdge.flatMap((one) => [...recordsOf(records.linesAt(keyOf(one, records.origin)) ?? '')])
+  const generatedFor = edgeNames.flatMap((one) => [...recordsOf(records.linesAt(keyOf(one, records.origin)) ?? '')])
   const { hasCuts } = records
-  return complete(name, serial, { nodes, hasCuts, pointed, challenges: recordsOf(records.extras) }, constants)
+  return complete(name, serial, { nodes, hasCuts, generatedFor, challenges: recordsOf(records.extras) }, constants)
 }

@@ -71,7 +71,7 @@ describe.skipIf(isMissing('dig', 'dnssec-verify', 'ldns-verify-zone')).each(['ns
       world.nameserver.snapshot!.table.apply([zone], [])
       await world.api.db.$executeRawUnsafe(`SELECT pg_notify('berth_zone', '${zone}')`)
       await until(() => world.nameserver.snapshot!.table.get(zone) !== undefined)
-      expect(source().signing!.touched).toBeUndefined()
+      expect(source().signing!.scope).toBeUndefined()
       return whole()
     }
 
@@ -109,7 +109,7 @@ describe.skipIf(isMissing('dig', 'dnssec-verify', 'ldns-verify-zone')).each(['ns
         const before = signatures()
         await change()
         await world.settled(zone)
-        expect(source().signing!.touched, change.toString()).toBeDefined()
+        expect(source().signing!.scope, change.toString()).toBeDefined()
         // What stays is shared, and so was not looked at.
         expect(before.shares(signatures())).toBe(true)
       }
@@ -141,7 +141,7 @@ describe.skipIf(isMissing('dig', 'dnssec-verify', 'ldns-verify-zone')).each(['ns
       await world.nameserver.snapshot!.renewSignatures()
       await world.settled(zone)
       expect(source().serial).toBeGreaterThan(before.serial)
-      expect(source().signing!.touched).toBeDefined()
+      expect(source().signing!.scope).toBeDefined()
       const text = await whole()
       expect(applied(before.text, await since(before.serial))).toEqual(linesOf(text).sort())
       expect(linesOf(await readAgain()).sort()).toEqual(linesOf(text).sort())

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, expect, test, vi } from 'vitest'
 import { wireName } from '../../../../src/dns/packet/wire-names.ts'
 import { buildChain, buildChainInSteps, type SignedZone } from '../../../../src/engines/nameserver/dnssec/chain.ts'
-import type { Signer, Wanted } from '../../../../src/engines/nameserver/dnssec/signer.ts'
+import type { NeededSignature, Signer } from '../../../../src/engines/nameserver/dnssec/signer.ts'
 import { createVersions } from '../../../../src/engines/nameserver/dnssec/versions.ts'
 import { type NameMap, NameMapDraft } from '../../../../src/engines/nameserver/zones/name-map.ts'
 import { signatureOctets } from '../../../../src/engines/nameserver/zones/signing.ts'
@@ -19,10 +19,10 @@ const signedBy = { denial: 'nsec' as const, cdsDelete: false, keys: [key] }
 const signer: Signer = {
   signs: true,
   load: async () => {},
-  async complete(wanted: readonly Wanted[]) {
-    for (const one of wanted) one.octets = 'x'.repeat(signatureOctets)
+  async complete(needed: readonly NeededSignature[]) {
+    for (const one of needed) one.octets = 'x'.repeat(signatureOctets)
   },
-  missingOf: (wanted: readonly Wanted[]) => wanted.filter(({ octets }) => octets === null),
+  missingOf: (needed: readonly NeededSignature[]) => needed.filter(({ octets }) => octets === null),
   signAll: async () => [],
 }
 

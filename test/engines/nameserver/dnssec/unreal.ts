@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { SignedZone } from '../../../../src/engines/nameserver/dnssec/chain.ts'
 import { setsOf } from '../../../../src/engines/nameserver/dnssec/sets.ts'
-import { wantedOf } from '../../../../src/engines/nameserver/dnssec/signer.ts'
+import { neededSignatures } from '../../../../src/engines/nameserver/dnssec/signer.ts'
 import { packSignatures, signatureOctets } from '../../../../src/engines/nameserver/zones/signing.ts'
 import type { ZoneRow, ZoneTable } from '../../../../src/engines/nameserver/zones/zone-table.ts'
 import type { ServedSigning } from '../../../../src/services/dns/zones/served-zones.ts'
@@ -20,7 +20,7 @@ export function unreallySigned(table: ZoneTable, name: string, text: string, ser
   const row = { ...state, records: records.join('\n') }
   const signing = { denial, cdsDelete: false, keys: [key] }
   const bare = table.draft({ ...row, signing: { ...signing, signatures: '', chain: null } }) as SignedZone
-  const entries = Array.from(wantedOf(row, signing.keys, setsOf(bare, nowhere)), ({ key, fingerprint }) => {
+  const entries = Array.from(neededSignatures(row, signing.keys, setsOf(bare, nowhere)), ({ key, fingerprint }) => {
     const octets = createHash('sha512').update(fingerprint, 'latin1').digest().toString('latin1')
     return [key, octets.padEnd(signatureOctets, 'x')] as const
   })

@@ -25,7 +25,7 @@ describe('a watch', () => {
     begin?(lag: Lag): Promise<void>
     end?(): Promise<void>
     known?: Omit<Lag, 'served'>[]
-    isTold?(address: string): boolean
+    isNotified?(address: string): boolean
   }
 
   function start({
@@ -34,12 +34,12 @@ describe('a watch', () => {
     begin = async () => {},
     end = async () => {},
     known = [],
-    isTold,
+    isNotified,
   }: Setup) {
     const seen = { begun: [] as Lag[], checked: [] as unknown[], ended: 0, forgotten: 0, told: 0, probes: 0 }
     watch = createWatch({
       secondaries: [secondary],
-      isTold: (_origin, address) => isTold?.(address) ?? address === secondary.address,
+      isNotified: (_origin, address) => isNotified?.(address) ?? address === secondary.address,
       catalog: wireName('catalog.invalid'),
       serialOf,
       notify: () => void seen.told++,
@@ -62,7 +62,7 @@ describe('a watch', () => {
       },
       log: silent,
       probe: async (_address, name) => probe(name, ++seen.probes),
-      delaysMs: { first: 2, lowest: 4, highest: 8 },
+      delaysMs: { first: 2, min: 4, max: 8 },
     })
     return seen
   }
@@ -128,7 +128,7 @@ describe('a watch', () => {
     const told = new Set([secondary.address, other.address])
     const seen = start({
       probe: (_zone, count) => (count < 12 ? behind : current),
-      isTold: (address) => told.has(address),
+      isNotified: (address) => told.has(address),
     })
     watch.noticed(zone, other, { acknowledged: true, changed: true })
     noticed()

@@ -59,7 +59,7 @@ export type World = {
 }
 
 /** Without the patience of production. */
-export const impatient = { delaysMs: { first: 20, lowest: 100, highest: 200 }, retryDelaysMs: [20, 40] }
+export const impatient = { delaysMs: { first: 20, min: 100, max: 200 }, retryDelaysMs: [20, 40] }
 
 export async function startWorld(
   secondaries: string[] = [],

@@ -3,18 +3,18 @@ import type { ServedSigning, ServedZoneRow } from '../../../services/dns/index.t
 import { entriesOf, packSignatures, type ZoneSigning } from './signing.ts'
 
 /** A saved row; signatures are in base64. */
-export type KeptRow = Omit<ServedZoneRow, 'signing'> & {
+export type SavedRow = Omit<ServedZoneRow, 'signing'> & {
   signing?: (ServedSigning & { signatures: string }) | null
 }
 
-type State = Omit<KeptRow, 'records' | 'signing'>
+type State = Omit<SavedRow, 'records' | 'signing'>
 
 // Some 100 KB of text.
 const signaturesInARow = 1_000
 
 /** The rows of a signed zone: as many as its texts and signatures need. */
-export function* signedRows(state: State, texts: Iterable<string>, signing: ZoneSigning): Generator<KeptRow> {
-  const { signatures, chain: _made, touched: _changed, ...how } = signing
+export function* signedRows(state: State, texts: Iterable<string>, signing: ZoneSigning): Generator<SavedRow> {
+  const { signatures, chain: _made, scope: _changed, ...how } = signing
   const entries = entriesOf(signatures)
   const lines = texts[Symbol.iterator]()
   for (;;) {
@@ -32,7 +32,7 @@ export function* signedRows(state: State, texts: Iterable<string>, signing: Zone
 }
 
 /** Joins the signatures of a zone from its rows. The chain of a large zone is built on first use. */
-export function joinedSigning(signing: ServedSigning, rows: readonly KeptRow[]): ZoneSigning {
+export function joinedSigning(signing: ServedSigning, rows: readonly SavedRow[]): ZoneSigning {
   const parts = rows.map((row) => Buffer.from(row.signing?.signatures ?? '', 'base64'))
   return { ...signing, signatures: Buffer.concat(parts).toString('latin1'), chain: null }
 }

@@ -3,7 +3,7 @@
 import { challengeType, generatedNames } from '../../../services/dns/index.ts'
 import { insideAliases, linesTyped, nameOf } from '../zones/changed-lines.ts'
 import type { OutsideAddresses } from '../zones/lookup.ts'
-import { entriesOf, isSameSigning, type Touched } from '../zones/signing.ts'
+import { type ChangeScope, entriesOf, isSameSigning } from '../zones/signing.ts'
 import type { SortedTexts } from '../zones/sorted-texts.ts'
 import type { Zone } from '../zones/zone.ts'
 import { keyOf, type ZoneRecords } from '../zones/zone-records.ts'
@@ -45,12 +45,12 @@ function ownersOf(was: Version, is: Version, names: readonly string[], outside: 
 }
 
 /** Null if only the whole zone could show it. Sets the chain of the new version. */
-export function touchedBy(
+export function scopeOfChange(
   was: Version,
   is: Version,
   names: readonly string[],
   outside: OutsideAddresses,
-): Touched | null {
+): ChangeScope | null {
   const owners = ownersOf(was, is, names, outside)
   if (!owners) return null
   const before = chainOf(was.zone)
@@ -71,18 +71,18 @@ export function touchedBy(
 }
 
 /** The same for two versions of a small zone; also null if more was signed again than what changed. */
-export function touchedBetween(
+export function scopeBetween(
   was: { zone: Zone; records: ZoneRecords },
   is: { zone: Zone; records: ZoneRecords },
   names: readonly string[],
   outside: OutsideAddresses,
-): Touched | null {
+): ChangeScope | null {
   const [before, after] = [signedOf(was), signedOf(is)]
   if (!before || !after || !isSameSigning(before.zone.signed.signing, after.zone.signed.signing)) return null
   for (const [key, octets] of entriesOf(after.zone.signed.signing.signatures)) {
     if ((before.zone.signed.signatures.get(key) ?? octets) !== octets) return null
   }
-  return touchedBy(before, after, names, outside)
+  return scopeOfChange(before, after, names, outside)
 }
 
 function signedOf({ zone, records }: { zone: Zone; records: ZoneRecords }): Version | null {

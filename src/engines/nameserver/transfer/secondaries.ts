@@ -10,9 +10,9 @@ import { createWatch, type WatchOptions } from './watch.ts'
 /** A customer's secondary: `address:port`, and the key that signs its notices. */
 export type CustomerSecondary = { address: string; key: TsigKey }
 
-export type Telling = {
+export type Secondaries = {
   /** Call when a zone has a new version, or is there at startup. */
-  tell(origin: string, why: 'changed' | 'start'): void
+  notify(origin: string, why: 'changed' | 'start'): void
   forget(origin: string): void
   /** Call when a version was sent to the host at this address. */
   sent(origin: string, address: string, serial: number): void
@@ -20,7 +20,7 @@ export type Telling = {
   close(): Promise<void>
 }
 
-export type TellingOptions = {
+export type SecondariesOptions = {
   /** Null if the platform has no secondaries. */
   key: TsigKey | null
   /** `address:port` */
@@ -39,7 +39,7 @@ export type TellingOptions = {
   now: () => number
 }
 
-export function createTelling(options: TellingOptions): Telling {
+export function createSecondaries(options: SecondariesOptions): Secondaries {
   const { key, customersOf, catalog, soaOf, serialOf, onEnd, store, delaysMs, retryDelaysMs, log, now } = options
   const own = key ? options.secondaries.map((address) => ({ address, key, ...listenAddress(address) })) : []
   /** Zones that have changed since startup. */
@@ -64,7 +64,7 @@ export function createTelling(options: TellingOptions): Telling {
   ]
   const watch = createWatch({
     secondaries: own,
-    isTold: (origin, address) => secondariesOf(origin).some((one) => one.address === address),
+    isNotified: (origin, address) => secondariesOf(origin).some((one) => one.address === address),
     catalog,
     serialOf,
     notify(origin, address) {
@@ -76,7 +76,7 @@ export function createTelling(options: TellingOptions): Telling {
     ...(delaysMs && { delaysMs }),
   })
   return {
-    tell(origin, why) {
+    notify(origin, why) {
       if (why === 'changed') changed.add(origin)
       for (const secondary of secondariesOf(origin)) notifier.notify(origin, secondary)
     },
