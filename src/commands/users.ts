@@ -4,7 +4,15 @@ import type { Config } from '../config.ts'
 import type { Database } from '../platform/database/database.ts'
 import { openStorage } from '../roles/opening/storage.ts'
 import { Email } from '../schemas/people.ts'
-import { findPerson, listPeople, NotProved, provideLink, type Role, roles, setupUrl } from '../services/people/index.ts'
+import {
+  findPerson,
+  listPeople,
+  provisionLink,
+  type Role,
+  roles,
+  setupUrl,
+  UnverifiedEmail,
+} from '../services/people/index.ts'
 import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -36,9 +44,9 @@ function checkLink(who: string, { role = 'owner' }: UserOptions): void {
 async function linkText(db: Database, { baseUrl }: Config, who: string, options: UserOptions): Promise<string> {
   const account = await accountFor(db, who, options.account)
   const role = (options.role ?? 'owner') as Role
-  const link = { who, account, role, operator: options.operator }
-  const { user, isNew, memberships, code } = await provideLink(db, link).catch((error) => {
-    throw error instanceof NotProved ? new UsageError(error.message) : error
+  const wanted = { who, account, role, operator: options.operator }
+  const { user, isNew, memberships, code } = await provisionLink(db, wanted).catch((error) => {
+    throw error instanceof UnverifiedEmail ? new UsageError(error.message) : error
   })
   // Whoever sent the invitation may have opened it in that person's name.
   const unproved = user.emailProvedAt ? '' : ', email not verified'

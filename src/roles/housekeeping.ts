@@ -24,7 +24,7 @@ import { forgetOldKeys } from '../services/idempotency/index.ts'
 import { forgetOldMails } from '../services/mail/index.ts'
 import { forgetLostNodes } from '../services/nodes/index.ts'
 import { forgetOldExchanges } from '../services/oidc/index.ts'
-import { forgetEndedSignIns } from '../services/people/index.ts'
+import { deleteExpiredSignIns } from '../services/people/index.ts'
 import { forgetOldPullRequests, forgetOldPushes } from '../services/pushes/index.ts'
 import { forgetEndedTokens } from '../services/tokens/index.ts'
 import { forgetOldTraffic } from '../services/traffic/index.ts'
@@ -68,7 +68,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     nodes: () => forgetLostNodes(db),
     dns_updates: () => forgetOldUpdates(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
-    sign_ins: (signal) => forgetEndedSignIns(db, signal),
+    sign_ins: (signal) => deleteExpiredSignIns(db, signal),
     traffic: (signal) => forgetOldTraffic(db, signal),
     async events(signal) {
       const { made, dropped, deleted } = await keepEventMonths(db, eventsMonths, signal)

@@ -1,7 +1,7 @@
 // The person's own page: a password, one-time passwords, passkeys, mails, and the proof of the address.
 import * as OTPAuth from 'otpauth'
 import { expect, test } from 'vitest'
-import { proofCode } from '../../src/services/people/sign-in/address-proofs.ts'
+import { emailVerificationCode } from '../../src/services/people/sign-in/email-verification.ts'
 import { until } from '../helpers/until.ts'
 import { addDevice, button, describeConsole, show, violations } from './browser.ts'
 import { hostile as markup } from './screens.ts'
@@ -82,10 +82,10 @@ describeConsole('the console', { SMTP_URL: 'smtp://localhost:1' }, (console) => 
 
     await page.getByText('Not verified').waitFor()
     expect(await violations(page)).toEqual([])
-    await button(page, 'Send again').click()
-    await page.getByText('Sent, unless the address').waitFor()
-    await show(page, `${console.url}/me?proof=${proofCode(deps.vault, await user())}`)
-    await page.getByText('Not verified').waitFor({ state: 'detached' })
+    await button(page, 'Send it again').click()
+    await page.getByText('A mail is on its way').waitFor()
+    await show(page, `${console.url}/me?proof=${emailVerificationCode(deps.vault, await user())}`)
+    await page.getByText('Not proved').waitFor({ state: 'detached' })
     expect((await user()).emailProvedAt).not.toBeNull()
     expect(page.url()).toBe(`${console.url}/me`)
 

@@ -2,7 +2,13 @@
 
 import { clientOf } from '../../platform/http/client-address.ts'
 import { AnswerDevice, BeginDevice, LookAtDevice, PollDevice, RevokeHeld } from '../../schemas/device.ts'
-import { answerDevice, beginDevice, deviceSeconds, lookAtDevice, takeDeviceToken } from '../../services/people/index.ts'
+import {
+  answerDeviceLogin,
+  deviceSeconds,
+  findDeviceLogin,
+  redeemDeviceCode,
+  startDeviceLogin,
+} from '../../services/people/index.ts'
 import { revokeOwnToken } from '../../services/tokens/index.ts'
 import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
@@ -18,8 +24,8 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, context }) => {
   const polls = createRateLimit(pollsPerMinute, limits && { limits, kind: 'device' })
 
   app.post('/auth/device', { config: forPrograms, schema: { body: BeginDevice } }, async (request) => {
-    await context.attempts.begin(request.ip)
-    const { deviceCode, userCode, interval } = await beginDevice(db, { ...request.body, address: request.ip })
+    await ways.tries.begin(request.ip)
+    const { deviceCode, userCode, interval } = await startDeviceLogin(db, { ...request.body, address: request.ip })
     const page = `${new URL(config.baseUrl).origin}/device`
     return {
       device_code: deviceCode,
@@ -34,7 +40,7 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, context }) => {
   app.post('/auth/device/token', { config: forPrograms, schema: { body: PollDevice } }, async (request) => {
     const { exceeded, resetSeconds } = await polls.take(clientOf(request.ip))
     if (exceeded) throw tooMany('Too many token requests from this IP address.', resetSeconds)
-    const { secret, id, scopes, expiresAt, account } = await takeDeviceToken(db, request.body.device_code)
+    const { secret, id, scopes, expiresAt, account } = await redeemDeviceCode(db, request.body.device_code)
     const expires_in = Math.floor((expiresAt.getTime() - Date.now()) / 1000)
     return { access_token: secret, token_type: 'Bearer', expires_in, scope: scopes.join(' '), id, account }
   })
@@ -56,7 +62,7 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, context }) => {
     const { userId } = await requireSession(db, request)
     return context.attempts.guess(request.ip, async (take) => {
       await take.person(`device of ${userId}`, null)
-      return lookAtDevice(db, request.body.userCode)
+      return findDeviceLogin(db, request.body.userCode)
     })
   })
 
@@ -64,7 +70,7 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, context }) => {
     const session = await requireSession(db, request)
     await context.attempts.guess(request.ip, async (take) => {
       await take.person(`device of ${session.userId}`, null)
-      await answerDevice(db, session, request.body)
+      await answerDeviceLogin(db, session, request.body)
     })
     return reply.code(204).send(null)
   })

@@ -5,12 +5,12 @@ import {
   answerInvitation,
   changeUser,
   endSession,
-  invitationsTo,
   leaveAccount,
+  listInvitationsFor,
   listMemberships,
   listSessions,
   normalEmail,
-  proveAddress,
+  verifyEmail,
   viewSession,
   viewUser,
   withProjectNames,
@@ -32,7 +32,7 @@ export const meRoutes: AuthPlugin = async (app, { deps, context }) => {
         role,
         projects: projectIds.length > 0 ? projects : null,
       })),
-      invitations: await invitationsTo(db, session.user),
+      invitations: await listInvitationsFor(db, session.user),
       session: viewSession(session),
     }
   })
@@ -50,8 +50,8 @@ export const meRoutes: AuthPlugin = async (app, { deps, context }) => {
 
   // The code is in the email sent to the address.
   app.post('/auth/me/proof', { schema: { body: LookAtCode } }, async (request) => {
-    const { user } = await requireSession(db, request)
-    return { user: viewUser(await proveAddress(db, vault, user, request.body.code)) }
+    const { user } = await requireSigned(db, request)
+    return { user: viewUser(await verifyEmail(db, vault, user, request.body.code)) }
   })
 
   for (const [method, accept] of [['POST', true] as const, ['DELETE', false] as const]) {

@@ -2,8 +2,8 @@
 // so errors redirect to `/sign-in?error=<code>`.
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
-import { beginStep, endSession, openSession, personOf, takeStep } from '../../services/people/index.ts'
-import { toFault } from '../http/responses/problem.ts'
+import { consumeStep, createStep, endSession, findOrAdmitUser, openSession } from '../../services/people/index.ts'
+import { toFault } from '../http/answers/problem.ts'
 import { clearStep, setStep, stepOf } from './browser-cookies.ts'
 import { setSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'
@@ -33,7 +33,7 @@ export const oidcRoutes: AuthPlugin = async (app, { deps, context }) => {
       const { url, checks } = await provider.begin()
       const signed = await currentSession(db, request)
       const before = signed && { id: signed.id, userId: signed.userId }
-      setStep(reply, await beginStep(db, 'oidc', { ...checks, before }), 'Lax')
+      setStep(reply, await createStep(db, 'oidc', { ...checks, before }), 'Lax')
       return reply.redirect(url, 303)
     } catch (error) {
       return explain(error, request.id, reply)
@@ -43,12 +43,12 @@ export const oidcRoutes: AuthPlugin = async (app, { deps, context }) => {
   // This request comes from another site by design. The step cookie proves that this browser started the sign-in.
   app.get('/auth/oidc/callback', async (request, reply) => {
     try {
-      const checks = await takeStep(db, 'oidc', stepOf(request))
+      const checks = await consumeStep(db, 'oidc', stepOf(request))
       const query = new URL(request.url, party.origin).searchParams
       if (query.get('state') !== checks.state) throw new Fault('sign_in_failed')
       const identity = await provider.finish(query, checks)
-      const { id: userId } = await personOf(db, identity, config.oidc!.allowSignup)
-      await attempts.signIn(userId)
+      const { id: userId } = await findOrAdmitUser(db, identity, config.oidc!.allowSignup)
+      await tries.signIn(userId)
       const { secret } = await openSession(db, { userId, method: 'oidc', ...originOf(request) })
       const { before } = checks
       if (before) await endSession(db, before.userId, before.id).catch(() => {})

@@ -1,6 +1,12 @@
 // /auth/password: signing in with a password, and changing it.
 import { ChangePassword, SignInByPassword } from '../../schemas/sign-in.ts'
-import { beginStep, checkPassword, openByPassword, passwordMark, setPassword } from '../../services/people/index.ts'
+import {
+  checkPassword,
+  createStep,
+  openPasswordSession,
+  passwordDigest,
+  setPassword,
+} from '../../services/people/index.ts'
 import { knownOf, setKnown, setStep } from './browser-cookies.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { originOf, requireSession, sendSession } from './session.ts'
@@ -14,16 +20,16 @@ export const passwordRoutes: AuthPlugin = async (app, { deps, context }) => {
     { preParsing: checkGuessLimit, schema: { body: SignInByPassword } },
     async (request, reply) => {
       const { email, password } = request.body
-      const user = await attempts.guess(request.ip, async (take) => {
-        const admit = (browser: string | null) => take.person(email, browser)
-        return checkPassword(db, hasher, { email, password, kept: knownOf(request), admit })
+      const user = await tries.guess(request.ip, async (take) => {
+        const checkAttempts = (browser: string | null) => take.person(email, browser)
+        return checkPassword(db, hasher, { email, password, knownCookie: knownOf(request), checkAttempts })
       })
       if (user.totpConfirmedAt) {
-        setStep(reply, await beginStep(db, 'totp', { userId: user.id, password: passwordMark(user) }))
+        setStep(reply, await createStep(db, 'totp', { userId: user.id, password: passwordDigest(user) }))
         return { next: 'totp' }
       }
       setKnown(reply, user)
-      return sendSession(db, request, reply, await openByPassword(db, user, originOf(request)))
+      return sendSession(db, request, reply, await openPasswordSession(db, user, originOf(request)))
     },
   )
 

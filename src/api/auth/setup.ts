@@ -3,7 +3,7 @@
 import { Fault } from '../../platform/errors.ts'
 import { clientOf } from '../../platform/http/client-address.ts'
 import { LookAtCode, TakeCode } from '../../schemas/people.ts'
-import { lookAtCode, takeCode } from '../../services/people/index.ts'
+import { previewCode, redeemCode } from '../../services/people/index.ts'
 import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
 import type { AuthPlugin } from './plugin.ts'
 import { currentSession, originOf, sendSession } from './session.ts'
@@ -26,13 +26,13 @@ export const setupRoutes: AuthPlugin = async (app, { deps }) => {
   }
 
   app.post('/auth/setup/look', { schema: { body: LookAtCode } }, (request) =>
-    countFailures(request.ip, () => lookAtCode(db, request.body.code)),
+    counting(request.ip, () => previewCode(db, request.body.code)),
   )
 
   app.post('/auth/setup', { schema: { body: TakeCode } }, (request, reply) =>
-    countFailures(request.ip, async () => {
-      const signedInAs = (await currentSession(db, request))?.userId ?? null
-      const opened = await takeCode(db, { ...request.body, signedInAs, from: originOf(request) })
+    counting(request.ip, async () => {
+      const signedInAs = (await findSigned(db, request))?.userId ?? null
+      const opened = await redeemCode(db, { ...request.body, signedInAs, from: originOf(request) })
       return sendSession(db, request, reply, opened)
     }),
   )

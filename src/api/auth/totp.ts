@@ -1,10 +1,10 @@
 // /auth/totp: one-time passwords as the second step of a sign-in, and turning them on and off.
 import { OneTimeCode, Proof } from '../../schemas/sign-in.ts'
 import {
+  completeWithCode,
   confirmTotp,
   countRecoveryCodes,
-  finishByCode,
-  openByPassword,
+  openPasswordSession,
   removeTotp,
   renewRecoveryCodes,
   setUpTotp,
@@ -17,14 +17,14 @@ export const totpRoutes: AuthPlugin = async (app, { deps, context }) => {
   const { db, vault } = deps
   const { attempts, requireProof, checkGuessLimit } = context
 
-  app.post('/auth/totp', { preParsing: checkGuessLimit, schema: { body: OneTimeCode } }, async (request, reply) => {
-    const user = await attempts.guess(request.ip, async (take) => {
-      const input = { code: request.body.code, step: stepOf(request), kept: knownOf(request) }
-      return finishByCode(db, vault, { ...input, admit: take.code })
+  app.post('/auth/totp', { preParsing: expectGuess, schema: { body: OneTimeCode } }, async (request, reply) => {
+    const user = await tries.guess(request.ip, async (take) => {
+      const given = { code: request.body.code, step: stepOf(request), knownCookie: knownOf(request) }
+      return completeWithCode(db, vault, { ...given, checkAttempts: take.code })
     })
     clearStep(reply)
     setKnown(reply, user)
-    return sendSession(db, request, reply, await openByPassword(db, user, originOf(request)))
+    return sendSession(db, request, reply, await openPasswordSession(db, user, originOf(request)))
   })
 
   app.get('/auth/totp', async (request) => {

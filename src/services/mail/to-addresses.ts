@@ -3,7 +3,7 @@
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { hashToken, type Vault } from '../../platform/secrets/secrets.ts'
 import { lockAccount } from '../identity/index.ts'
-import { proofCode } from '../people/index.ts'
+import { emailVerificationCode } from '../people/index.ts'
 import type { MailEvent } from './occasions.ts'
 import { queueSending } from './outbox.ts'
 
@@ -66,5 +66,5 @@ export async function findDueInvitation(db: Db, vault: Vault, { data }: MailEven
 export async function findDueProof(db: Db, vault: Vault, { subject: id, data }: MailEvent): Promise<string | null> {
   const { email } = data as { email: string }
   const isOpen = (await db.user.count({ where: { id, email, emailProvedAt: null } })) > 0
-  return isOpen ? proofCode(vault, { id, email }) : null
+  return isOpen ? emailVerificationCode(vault, { id, email }) : null
 }

@@ -1,17 +1,17 @@
-// Door of people: how they sign in, and which accounts they are members of.
+// Public entry point of people: sign-in, memberships and invitations.
 
 export {
   answerInvitation,
   createInvitation,
   deleteInvitation,
   findInvitation,
-  invitationsTo,
   listInvitations,
+  listInvitationsFor,
 } from './invitations.ts'
-export { createLink, hasNoMember, lookAtCode, setupUrl, takeCode } from './links.ts'
+export { createLink, hasNoMember, previewCode, redeemCode, setupUrl } from './links.ts'
 export { changeMember, findMember, leaveAccount, listMembers, projectsOf, removeMember } from './members.ts'
 export { withProjectNames } from './memberships.ts'
-export { findPerson, listPeople, NotProved, provideLink } from './provision.ts'
+export { findPerson, listPeople, provisionLink, UnverifiedEmail } from './provision.ts'
 export { listRoles, type Role, roles } from './roles.ts'
 export {
   endSession,
@@ -22,11 +22,17 @@ export {
   type SignIn,
   viewSession,
 } from './sessions.ts'
-export { proofCode, proveAddress } from './sign-in/address-proofs.ts'
 export { listMemberships, mintToken } from './sign-in/console-tokens.ts'
-export { answerDevice, beginDevice, deviceSeconds, lookAtDevice, takeDeviceToken } from './sign-in/devices.ts'
+export {
+  answerDeviceLogin,
+  deviceSeconds,
+  findDeviceLogin,
+  redeemDeviceCode,
+  startDeviceLogin,
+} from './sign-in/devices.ts'
+export { emailVerificationCode, verifyEmail } from './sign-in/email-verification.ts'
 export { newKnownBrowser } from './sign-in/known-browser.ts'
-export { personOf } from './sign-in/oidc.ts'
+export { findOrAdmitUser } from './sign-in/oidc.ts'
 export {
   createPasskey,
   deletePasskey,
@@ -39,9 +45,9 @@ export {
   signInByPasskey,
   viewPasskey,
 } from './sign-in/passkeys.ts'
-export { checkPassword, openByPassword, passwordMark, setPassword } from './sign-in/passwords.ts'
+export { checkPassword, openPasswordSession, passwordDigest, setPassword } from './sign-in/passwords.ts'
 export { countRecoveryCodes } from './sign-in/recovery-codes.ts'
-export { beginStep, stepSeconds, takeStep } from './sign-in/steps.ts'
-export { confirmTotp, finishByCode, removeTotp, renewRecoveryCodes, setUpTotp } from './sign-in/totp.ts'
-export { forgetEndedSignIns } from './sweep.ts'
+export { consumeStep, createStep, stepSeconds } from './sign-in/steps.ts'
+export { completeWithCode, confirmTotp, removeTotp, renewRecoveryCodes, setUpTotp } from './sign-in/totp.ts'
+export { deleteExpiredSignIns } from './sweep.ts'
 export { changeUser, normalEmail, viewUser } from './users.ts'

@@ -1,4 +1,4 @@
-// Invitations: a link that makes its holder a member of the account. It is in the answer that made it and nowhere else.
+// Invitations: a link that makes its holder a member of the account. Only the response that creates it contains it.
 import type { Static } from '@sinclair/typebox'
 import type { Invitation, User } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -33,9 +33,9 @@ function viewInvitation(row: Invitation & { projects: string[] }): InvitationVie
   return viewRow(row, { projects: row.projectIds.length > 0 ? row.projects : null })
 }
 
-export const open = () => ({ acceptedAt: null, expiresAt: { gt: new Date() } })
+export const pending = () => ({ acceptedAt: null, expiresAt: { gt: new Date() } })
 
-/** Invites an address; an earlier invitation of the same address is taken back. */
+/** Invites an email; this revokes an earlier invitation of the same email. */
 export async function createInvitation(
   db: Db,
   actor: Actor,
@@ -55,32 +55,32 @@ export async function createInvitation(
     const [secret, now] = [newSecret(), new Date()]
     const data = { id: newId('inv'), accountId, email, role, projectIds, invitedBy: actorName(actor), createdAt: now }
     const expiresAt = new Date(now.getTime() + lifeMs)
-    const made = await db.invitation.create({ data: { ...data, expiresAt, hash: hashOf(secret) } })
-    const [row] = await withProjectNames(db, [made])
+    const created = await db.invitation.create({ data: { ...data, expiresAt, hash: hashOf(secret) } })
+    const [row] = await withProjectNames(db, [created])
     const view = viewInvitation(row!)
     await append(db, [eventOf(actor, 'member.invited', { subject: view.id, projectId: null, data: view })])
     return { ...view, url: setupUrl(baseUrl, secret), secret }
   })
 }
 
-/** Those that can still be accepted. */
+/** The account's pending invitations. */
 export async function listInvitations(db: Db, actor: Actor, page: PageRequest): Promise<PageOf<InvitationView>> {
   const { where, ...rest } = byId(page, 'inv')
-  const found = await db.invitation.findMany({ where: { accountId: actor.accountId, ...open(), ...where }, ...rest })
+  const found = await db.invitation.findMany({ where: { accountId: actor.accountId, ...pending(), ...where }, ...rest })
   return pageOf(await withProjectNames(db, found), page, viewInvitation, (row) => [row.id])
 }
 
 export async function findInvitation(db: Db, actor: Actor, id: string): Promise<InvitationView> {
-  const found = await db.invitation.findFirst({ where: { accountId: actor.accountId, ...open(), id } })
+  const found = await db.invitation.findFirst({ where: { accountId: actor.accountId, ...pending(), id } })
   if (!found) throw new Fault('not_found', `There is no invitation ${id}.`)
   const [row] = await withProjectNames(db, [found])
   return viewInvitation(row!)
 }
 
-export type Withdrawal = { id: string; precondition(view: InvitationView): void }
+export type InvitationRemoval = { id: string; precondition(view: InvitationView): void }
 
-/** Takes an invitation back: its link is not valid any more. */
-export async function deleteInvitation(db: Db, actor: Actor, { id, precondition }: Withdrawal): Promise<void> {
+/** Deletes a pending invitation, which makes its link invalid. */
+export async function deleteInvitation(db: Db, actor: Actor, { id, precondition }: InvitationRemoval): Promise<void> {
   await inTransaction(db, async (db) => {
     await findInvitation(db, actor, id)
     const manager = await lockManager(db, actor)
@@ -93,11 +93,11 @@ export async function deleteInvitation(db: Db, actor: Actor, { id, precondition 
 
 const maxShown = 20
 
-/** What the person is invited to, by any account; only the owner of an address is told. */
-export async function invitationsTo(db: Db, { email, emailProvedAt }: User) {
+/** The pending invitations of a person from every account. Only the proved owner of an email sees them. */
+export async function listInvitationsFor(db: Db, { email, emailProvedAt }: User) {
   if (!emailProvedAt) return []
   const query = { include: { account: true }, orderBy: { id: 'asc' }, take: maxShown } as const
-  const found = await db.invitation.findMany({ where: { email, ...open() }, ...query })
+  const found = await db.invitation.findMany({ where: { email, ...pending() }, ...query })
   return found.map(({ id, account, role, expiresAt }) => ({
     id,
     account: { id: account.id, name: account.name },
@@ -106,16 +106,16 @@ export async function invitationsTo(db: Db, { email, emailProvedAt }: User) {
   }))
 }
 
-/** Accepts an invitation, or declines it, without its link: the person has proved the address that it is for. */
+/** Accepts or declines an invitation without its link. The person must have proved the invited email. */
 export async function answerInvitation(db: Db, userId: string, id: string, accept: boolean): Promise<void> {
   await inTransaction(db, async (db) => {
-    // Person, account, invitation: as everywhere, so that nobody who waits holds up whom they wait for.
+    // Lock order everywhere: person, account, invitation. A different order could deadlock.
     await lockUser(db, { id: userId })
     const user = await db.user.findUniqueOrThrow({ where: { id: userId } })
-    const where = { id, email: user.email, ...open() }
+    const where = { id, email: user.email, ...pending() }
     const found = user.emailProvedAt && (await db.invitation.findFirst({ where }))
     if (found) await lockAccount(db, { id: found.accountId })
-    // Of two at once, one changes the row.
+    // Two concurrent answers: only one changes the row.
     const { count } = !found
       ? { count: 0 }
       : accept

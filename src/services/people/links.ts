@@ -1,4 +1,4 @@
-// Links that are opened once: `/setup#<code>` signs a known person in, makes the first owner, or accepts an invitation.
+// Single-use links: `/setup#<code>` signs in an existing person, creates the first owner, or accepts an invitation.
 import type { Account, Invitation, SignInLink, User } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
@@ -16,7 +16,7 @@ export function setupUrl(baseUrl: string, code: string): string {
   return `${new URL(baseUrl).origin}/setup#${code}`
 }
 
-/** A link for a known person, or for whoever opens it first as the first owner of an account. */
+/** Creates a link for an existing person, or one that makes the first person to open it the owner of an account. */
 export async function createLink(db: Db, of: { userId: string } | { accountId: string }): Promise<string> {
   const code = newSecret()
   const now = new Date()
@@ -27,13 +27,13 @@ export async function createLink(db: Db, of: { userId: string } | { accountId: s
 
 export const hashOf = (code: string) => Uint8Array.from(hashToken(code))
 
-type Found =
+type CodeTarget =
   | { kind: 'link'; link: SignInLink; user: User }
   | { kind: 'first-owner'; link: SignInLink; account: Account }
   | { kind: 'invitation'; invitation: Invitation; account: Account; mailed: boolean }
 
-/** What a code is good for; one that is unknown, used or too old is all the same. */
-async function findCode(db: Db, code: string): Promise<Found> {
+/** Finds what a code opens. Unknown, used and expired codes get the same error. */
+async function findCode(db: Db, code: string): Promise<CodeTarget> {
   const now = new Date()
   const hash = hashOf(code)
   const link = await db.signInLink.findUnique({ where: { hash }, include: { user: true, account: true } })
@@ -48,7 +48,7 @@ async function findCode(db: Db, code: string): Promise<Found> {
     include: { account: true },
   })
   if (!invitation || invitation.acceptedAt !== null || invitation.expiresAt <= now) throw new Fault('link_not_valid')
-  // Only who reads the mails of the address has the code that was mailed.
+  // The emailed code differs from the one the inviter sees, so it proves the email.
   const mailed = invitation.mailHash !== null && Buffer.compare(invitation.mailHash, hash) === 0
   return { kind: 'invitation', invitation, account: invitation.account, mailed }
 }
@@ -57,8 +57,8 @@ export async function hasNoMember(db: Db, accountId: string): Promise<boolean> {
   return (await db.membership.count({ where: { accountId } })) === 0
 }
 
-/** What a code would do, without using it up. */
-export async function lookAtCode(db: Db, code: string) {
+/** Describes what a code does without redeeming it. */
+export async function previewCode(db: Db, code: string) {
   const found = await findCode(db, code)
   if (found.kind === 'first-owner') return { kind: found.kind, email: null, account: found.account.name, role: 'owner' }
   if (found.kind === 'invitation') {
@@ -70,30 +70,30 @@ export async function lookAtCode(db: Db, code: string) {
   return { kind: found.kind, email: found.user.email, account, role: first?.role ?? null }
 }
 
-export type CodeUse = {
+export type CodeRedemption = {
   code: string
   email?: string | undefined
   name?: string | undefined
-  /** Who is signed in already in the browser that opened the link. */
+  /** The id of the person already signed in in the browser that opened the link. */
   signedInAs: string | null
   from: Omit<SignIn, 'userId' | 'method'>
 }
 
-/** Uses a code up and signs the person in, both or neither. */
-export async function takeCode(db: Db, { code, from, ...given }: CodeUse) {
+/** Redeems a code and signs the person in, in one transaction. */
+export async function redeemCode(db: Db, { code, from, ...input }: CodeRedemption) {
   return inTransaction(db, async (db) => {
     const found = await findCode(db, code)
-    // Person, account, invitation: as everywhere, so that nobody who waits holds up whom they wait for.
-    if (given.signedInAs) await lockUser(db, { id: given.signedInAs })
+    // Lock order everywhere: person, account, invitation. A different order could deadlock.
+    if (input.signedInAs) await lockUser(db, { id: input.signedInAs })
     if (found.kind !== 'link') await lockAccount(db, { id: found.account.id })
-    await useUp(db, found)
-    const user = await personOf(db, found, given)
+    await markUsed(db, found)
+    const user = await resolveUser(db, found, input)
     return openSession(db, { userId: user.id, method: 'link', ...from })
   })
 }
 
-/** Of two at once, one changes the row; the other one finds it changed. */
-async function useUp(db: Db, found: Found): Promise<void> {
+/** Marks the code as used. Of two concurrent requests, only one changes the row; the other fails. */
+async function markUsed(db: Db, found: CodeTarget): Promise<void> {
   const now = new Date()
   const { count } =
     found.kind === 'invitation'
@@ -108,30 +108,30 @@ async function useUp(db: Db, found: Found): Promise<void> {
   if (count === 0) throw new Fault('link_not_valid')
 }
 
-type Given = Pick<CodeUse, 'email' | 'name' | 'signedInAs'>
+type UserInput = Pick<CodeRedemption, 'email' | 'name' | 'signedInAs'>
 
-async function personOf(db: Db, found: Found, { email, name, signedInAs }: Given): Promise<User> {
+async function resolveUser(db: Db, found: CodeTarget, { email, name, signedInAs }: UserInput): Promise<User> {
   if (found.kind === 'first-owner') {
     if (email === undefined) throw invalidField('#/email', 'required', 'is required')
     const accountId = found.account.id
     await lockAccount(db, { id: accountId })
-    // There is one link for each start of the server, and one first owner.
+    // Every start of the server creates such a link, but an account gets only one first owner.
     if (!(await hasNoMember(db, accountId))) throw new Fault('link_not_valid')
     const user = await createUser(db, { email, name, operator: true, proved: true })
     await addMember(db, { accountId, user, role: 'owner', projectIds: [] })
     return user
   }
-  const known = found.kind === 'link' ? found.user.email : found.invitation.email
-  if (email !== undefined && normalEmail(email) !== known) {
+  const expected = found.kind === 'link' ? found.user.email : found.invitation.email
+  if (email !== undefined && normalEmail(email) !== expected) {
     throw invalidField('#/email', 'not_allowed', 'must be the email that the link was sent to')
   }
   if (found.kind === 'link') {
     return name === undefined ? found.user : db.user.update({ where: { id: found.user.id }, data: { name } })
   }
-  // Whoever invites has the link too, so it must not sign in a person who is there already.
-  const existing = await findUserByEmail(db, known)
+  // The inviter has the link too, so it must not sign in an existing person.
+  const existing = await findUserByEmail(db, expected)
   if (existing && existing.id !== signedInAs) throw new Fault('sign_in_first')
-  const user = existing ?? (await createUser(db, { email: known, name, proved: found.mailed }))
+  const user = existing ?? (await createUser(db, { email: expected, name, proved: found.mailed }))
   const { accountId, role, projectIds } = found.invitation
   await addMember(db, { accountId, user, role: role as Role, projectIds })
   return user

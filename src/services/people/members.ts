@@ -1,4 +1,4 @@
-// Changes of members. Nobody gives or takes what they do not have, only owners touch owners, and one is always left.
+// Members of an account: nobody grants or removes rights they lack, only owners change owners, and one owner remains.
 import type { Static } from '@sinclair/typebox'
 import type { Membership } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -30,26 +30,26 @@ export async function findMember(db: Db, { accountId }: Actor, id: string): Prom
   return viewMember(await findMembership(db, accountId, id))
 }
 
-/** Who changes members: what the actor may do now, and whether it may do it to owners. */
+/** The caller who changes members: its current rights, and whether it may change owners. */
 export type Manager = { actor: Actor; isOwner: boolean }
 
-/** Holds the account until the transaction ends, so that of two owners who leave at once one is refused. */
+/** Locks the account until the transaction ends, so the last two owners can't both leave at once. */
 export async function lockManager(db: Db, actor: Actor): Promise<Manager> {
   const caller = await lockCaller(db, actor)
   const now = withRights(actor, caller, 'members:write')
   const line = (await selectAncestors(db, { id: caller.id })).map(({ id }) => id)
   const member = await db.membership.findFirst({ where: { tokenId: { in: line } }, select: { role: true } })
-  // A token that descends from no member's has been given out by the operator, as the account's own.
+  // A token that descends from no member's token was created by the operator for the account itself.
   return { actor: now, isOwner: member ? member.role === 'owner' : now.scopes.includes('*') }
 }
 
-/** Throws unless the manager has all that the role stands for. */
+/** Throws unless the manager has every right of the role. */
 export function requireRole({ actor, isOwner }: Manager, role: Role, verb: string): void {
   requireScopes(actor, roles[role].scopes, `${verb} a member with the role ${role}`)
   if (role === 'owner' && !isOwner) throw new Fault('owner_required')
 }
 
-/** The projects that a member with the role is narrowed to. */
+/** Resolves the projects to which a member with the role is limited. */
 export async function projectsOf(
   db: Db,
   actor: Actor,
@@ -70,7 +70,7 @@ async function requireOtherOwner(db: Db, { accountId, id, role }: MemberRow): Pr
 type Input = Static<typeof ChangeMember>
 export type MemberChange = { id: string; input: Input; precondition(view: MemberView): void }
 
-/** Another role or other projects. What descends from the member's token never keeps more than that. */
+/** Changes a member's role or projects. Tokens that descend from the member's token are narrowed to match. */
 export async function changeMember(db: Db, actor: Actor, change: MemberChange): Promise<MemberView> {
   const { id, input, precondition } = change
   return inTransaction(db, async (db) => {
@@ -81,14 +81,15 @@ export async function changeMember(db: Db, actor: Actor, change: MemberChange): 
     requireRole(manager, before.role as Role, 'change')
     const role = input.role ?? (before.role as Role)
     requireRole(manager, role, 'make')
-    const kept = roles[role].byProject ? before.projectIds : []
-    const projectIds = input.projects === undefined ? kept : await projectsOf(db, manager.actor, role, input.projects)
+    const current = roles[role].byProject ? before.projectIds : []
+    const projectIds =
+      input.projects === undefined ? current : await projectsOf(db, manager.actor, role, input.projects)
     if (role !== 'owner') await requireOtherOwner(db, before)
     await db.membership.update({ where: { id: before.id }, data: { role, projectIds } })
     const scopes = scopesOf(role, before.user)
     await db.token.update({ where: { id: before.tokenId }, data: { scopes, projectIds } })
     await narrowDescendants(db, actor, before.tokenId)
-    await takeBackInvitations(db, before, role)
+    await revokeInvitations(db, before, role)
     const after = viewMember(await findMembership(db, actor.accountId, id))
     const subject = before.userId
     await append(db, [eventOf(actor, 'member.updated', { subject, projectId: null, data: after })])
@@ -98,7 +99,7 @@ export async function changeMember(db: Db, actor: Actor, change: MemberChange): 
 
 export type MemberRemoval = { id: string; precondition(view: MemberView): void }
 
-/** Takes a person out of the account, with every token they made and the invitations they sent. */
+/** Removes a person from the account, with every token they created and every invitation they sent. */
 export async function removeMember(db: Db, actor: Actor, { id, precondition }: MemberRemoval): Promise<void> {
   await inTransaction(db, async (db) => {
     await findMembership(db, actor.accountId, id)
@@ -110,7 +111,7 @@ export async function removeMember(db: Db, actor: Actor, { id, precondition }: M
   })
 }
 
-/** Whatever their role is, people may leave an account that they are in. */
+/** Removes the person from an account at their own request, which every role may make. */
 export async function leaveAccount(db: Db, userId: string, accountId: string): Promise<void> {
   await inTransaction(db, async (db) => {
     await lockAccount(db, { id: accountId })
@@ -121,28 +122,28 @@ export async function leaveAccount(db: Db, userId: string, accountId: string): P
 
 async function endMembership(db: Db, actor: Actor, member: MemberRow): Promise<void> {
   await requireOtherOwner(db, member)
-  await takeBackInvitations(db, member, null)
+  await revokeInvitations(db, member, null)
   await endLine(db, actor, { id: member.tokenId, itself: true })
   await db.membership.delete({ where: { id: member.id } })
   const data = viewMember(member)
   await append(db, [eventOf(actor, 'member.removed', { subject: member.userId, projectId: null, data })])
 }
 
-/** Ends what was made in the person's name in every account: tokens, programs and invitations. The memberships stay. */
-export async function endWorkOf(db: Db, userId: string): Promise<void> {
+/** Revokes tokens, device sign-ins and invitations created in the person's name in every account. Memberships stay. */
+export async function revokeGrantsOf(db: Db, userId: string): Promise<void> {
   for (const member of await db.membership.findMany({ where: { userId }, orderBy: { accountId: 'asc' } })) {
     const { id: membershipId, accountId, tokenId } = member
     await lockAccount(db, { id: accountId })
     await db.deviceLogin.deleteMany({ where: { membershipId } })
-    await takeBackInvitations(db, member, null)
+    await revokeInvitations(db, member, null)
     const actor = { accountId, userId, tokenId, scopes: [], projectIds: null }
     await endLine(db, actor, { id: tokenId, itself: false })
   }
 }
 
-/** Those that the person sent, at the console or by a token, and could not send with the role that is left to them. */
-async function takeBackInvitations(db: Db, { userId, tokenId: id }: Membership, left: Role | null): Promise<void> {
-  const maySend = left !== null && allows(roles[left].scopes, 'members:write')
-  const lost = maySend ? roleNames.filter((role) => role === 'owner' && left !== 'owner') : roleNames
+/** Revokes the invitations that the person sent, in the console or with a token, and may not send in their new role. */
+async function revokeInvitations(db: Db, { userId, tokenId: id }: Membership, newRole: Role | null): Promise<void> {
+  const maySend = newRole !== null && allows(roles[newRole].scopes, 'members:write')
+  const lost = maySend ? roleNames.filter((role) => role === 'owner' && newRole !== 'owner') : roleNames
   await withdrawInvitations(db, { id, userId, roles: lost })
 }

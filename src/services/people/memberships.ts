@@ -1,4 +1,4 @@
-// Memberships: a person in an account, with a role. What the role allows is held by a token that nobody has.
+// Memberships: a person in an account, with a role. A hidden token, whose secret nobody has, carries the role's rights.
 import type { Static } from '@sinclair/typebox'
 import type { Membership, User } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
@@ -15,7 +15,7 @@ import { lockUser } from './sign-in-statements.ts'
 export type MemberView = Static<typeof Member>
 export type MemberRow = Membership & { user: User; projects: string[] }
 
-/** With the names of the projects they are narrowed to. */
+/** Adds the names of the projects to which each row is limited. */
 export async function withProjectNames<T extends { projectIds: string[] }>(
   db: Db,
   rows: T[],
@@ -36,7 +36,7 @@ export function viewMember(row: MemberRow): MemberView {
   return viewRow(row, { email, name, projects: row.projectIds.length > 0 ? row.projects : null })
 }
 
-/** A member of the account, by its id or that of the person. */
+/** Finds a member of the account by the id of the membership or of the person. */
 export async function findMembership(db: Db, accountId: string, id: string): Promise<MemberRow> {
   const where = { accountId, ...(id.startsWith('usr_') ? { userId: id } : { id }) }
   const found = await db.membership.findFirst({ where, include: { user: true } })
@@ -47,9 +47,9 @@ export async function findMembership(db: Db, accountId: string, id: string): Pro
 
 export type NewMember = { accountId: string; user: User; role: Role; projectIds: readonly string[]; by?: string }
 
-/** Puts a person into an account; `db` is the handle of a transaction. `by`: who did it; default: the person. */
+/** Adds a person to an account; `db` must be in a transaction. `by` is the actor of the event; default: the person. */
 export async function addMember(db: Db, { accountId, user, role, projectIds, by }: NewMember): Promise<MemberRow> {
-  // Before the account, as where operators are made: whether the person is one must not change meanwhile.
+  // Locked before the account, as in setOperator: `operator` must not change while the token is created.
   await lockUser(db, { id: user.id })
   await lockAccount(db, { id: accountId })
   if (await db.membership.findFirst({ where: { accountId, userId: user.id } })) throw new Fault('member_exists')

@@ -1,4 +1,4 @@
-// What the operator of the machine does by hand: people, their accounts, and a link that signs them in.
+// What the operator does on the command line: create people, add them to accounts, and create sign-in links.
 import type { Account, User } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { append, eventOf } from '../events/index.ts'
@@ -10,34 +10,36 @@ import { type Role, scopesOf } from './roles.ts'
 import { createUser, findUserByEmail } from './users.ts'
 
 export type Provision = {
-  /** An address, or the id of a person. */
+  /** The email or id of a person. */
   who: string
-  /** Whose member the person becomes, if they are none. */
+  /** The account that the person joins, unless they are a member already. */
   account: Account | null
   role: Role
-  /** Whether the person may use the operator's part of the API; undefined: as it is. */
+  /** Whether the person may use operator routes; undefined leaves it unchanged. */
   operator?: boolean | undefined
 }
 
-/** Whoever has the address now may be somebody else than who is meant. */
-export class NotProved extends Error {}
+/** The person with this email may not be the one the operator means. */
+export class UnverifiedEmail extends Error {}
 
 export function findPerson(db: Db, who: string): Promise<User | null> {
   return who.includes('@') ? findUserByEmail(db, who) : db.user.findUnique({ where: { id: who } })
 }
 
 /**
- * A link for a person, who is made where there is none; `role` counts for a new member alone. Rights are given to who has
- * proved the address, or is named by the id: anybody can write an address that is free.
+ * Creates a sign-in link for a person, and the person if needed. `role` applies to a new member only. Rights go only to
+ * a person who has proved the email or is named by id, because anybody can claim a free email.
  */
-export async function provideLink(db: Db, { who, account, role, operator }: Provision) {
+export async function provisionLink(db: Db, { who, account, role, operator }: Provision) {
   return inTransaction(db, async (db) => {
-    const known = await findPerson(db, who)
-    const user = known ?? (await createUser(db, { email: who, proved: true }))
+    const existing = await findPerson(db, who)
+    const user = existing ?? (await createUser(db, { email: who, proved: true }))
     const member = account && (await db.membership.findFirst({ where: { accountId: account.id, userId: user.id } }))
     const givesRights = (account && !member) || (operator && !user.operator)
     if (givesRights && user.emailProvedAt === null && who !== user.id) {
-      throw new NotProved(`${user.id} has not verified the email ${user.email}. If you mean this user, pass the id.`)
+      throw new UnverifiedEmail(
+        `${user.id} has not verified the email ${user.email}. If you mean this user, pass the id.`,
+      )
     }
     const current = operator === undefined || operator === user.operator ? user : await setOperator(db, user, operator)
     if (account && !member) {
@@ -45,17 +47,17 @@ export async function provideLink(db: Db, { who, account, role, operator }: Prov
     }
     const query = { where: { userId: user.id }, include: { account: true }, orderBy: { id: 'asc' } } as const
     const memberships = await db.membership.findMany(query)
-    return { user: current, isNew: known === null, memberships, code: await createLink(db, { userId: user.id }) }
+    return { user: current, isNew: existing === null, memberships, code: await createLink(db, { userId: user.id }) }
   })
 }
 
-/** The token of each membership has the operator's scope as long as the person is one. */
+/** Makes a person an operator or not, which adds the `operator` scope to the token of each membership or removes it. */
 async function setOperator(db: Db, { id }: User, operator: boolean): Promise<User> {
   const user = await db.user.update({ where: { id }, data: { operator } })
   const joined = await db.membership.findMany({ where: { userId: id }, orderBy: { accountId: 'asc' } })
   for (const { accountId, id: memberId } of joined) {
     await lockAccount(db, { id: accountId })
-    // As it is under the lock: the role may be another one, and the person may have left.
+    // Read again under the lock: the role may have changed, and the person may have left.
     const member = await db.membership.findUnique({ where: { id: memberId } })
     if (!member) continue
     const { role, tokenId } = member
@@ -68,7 +70,7 @@ async function setOperator(db: Db, { id }: User, operator: boolean): Promise<Use
   return user
 }
 
-/** Everybody, with the accounts they are in: for the operator of the machine alone. */
+/** Lists everybody with their accounts; only for the operator's command line. */
 export async function listPeople(db: Db) {
   const include = { memberships: { include: { account: true }, orderBy: { id: 'asc' } } } as const
   return db.user.findMany({ include, orderBy: { id: 'asc' } })

@@ -8,7 +8,7 @@ export type Role = (typeof roleNames)[number]
 export type RoleRow = {
   description: string
   scopes: readonly Scope[]
-  /** Whether a member with it may be narrowed to projects. */
+  /** Whether a member with this role can be limited to projects. */
   byProject: boolean
 }
 
@@ -36,7 +36,7 @@ export const roles: Record<Role, RoleRow> = {
   },
 }
 
-/** What the token of a membership may do. */
+/** The scopes of a membership's token. */
 export function scopesOf(role: Role, { operator }: { operator: boolean }): Scope[] {
   return [...roles[role].scopes, ...(operator ? (['operator'] as const) : [])]
 }

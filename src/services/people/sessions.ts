@@ -1,4 +1,4 @@
-// Sessions: who is signed in where. The browser holds the secret in a cookie; stored is its hash.
+// Sessions of signed-in people. The browser has the secret in a cookie; we store its hash.
 import type { Session, User } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
@@ -10,10 +10,10 @@ import { lockUser } from './sign-in-statements.ts'
 const dayMs = 24 * 60 * 60_000
 export const idleMs = 7 * dayMs
 const lifeMs = 30 * dayMs
-// How exactly the last use is known: one write a minute at most.
-const seenMs = 60_000
+// Limits updates of `lastSeenAt` to one per minute.
+const lastSeenResolutionMs = 60_000
 const maxUserAgent = 300
-// As many as the list shows: whoever signs in again and again makes no rows without end, and none that nobody can end.
+// The size of the list, so that repeated sign-ins add no endless rows and every session can be ended.
 const maxSessions = 100
 
 export type SignInMethod = 'link' | 'passkey' | 'password' | 'oidc'
@@ -32,7 +32,7 @@ export function viewSession(row: Session) {
   }
 }
 
-/** Signs a person in: always a new session with a new secret. Every account of the person hears of it. */
+/** Signs a person in with a new session and a new secret, and appends an event to each of their accounts. */
 export async function openSession(db: Db, signIn: SignIn): Promise<{ secret: string; session: SessionWithUser }> {
   return inTransaction(db, async (db) => {
     const secret = newSecret()
@@ -51,7 +51,7 @@ export async function openSession(db: Db, signIn: SignIn): Promise<{ secret: str
     })
     await endOldest(db, signIn.userId)
     const { id: subject, email, name } = session.user
-    // Without the address: it is for the person alone, and events are read by the whole account.
+    // Without the IP address: the whole account can read events, and the address is private.
     const { address: _address, lastSeenAt: _seen, ...shown } = viewSession(session)
     const data = { ...shown, userId: subject, email, name }
     const memberships = await db.membership.findMany({ where: { userId: subject }, select: { accountId: true } })
@@ -73,22 +73,19 @@ async function endOldest(db: Db, userId: string): Promise<void> {
 
 const live = (now: Date) => ({ expiresAt: { gt: now }, lastSeenAt: { gt: new Date(now.getTime() - idleMs) } })
 
-/** The session of a cookie, if it has not ended. */
+/** Finds the live session of a cookie. */
 export async function findSession(db: Db, secret: string): Promise<SessionWithUser | null> {
   const now = new Date()
   const hash = Uint8Array.from(hashToken(secret))
   const found = await db.session.findFirst({ where: { hash, ...live(now) }, include: { user: true } })
   if (!found) return null
-  if (now.getTime() - found.lastSeenAt.getTime() < seenMs) return found
+  if (now.getTime() - found.lastSeenAt.getTime() < lastSeenResolutionMs) return found
   await db.session.updateMany({ where: { id: found.id }, data: { lastSeenAt: now } })
   return { ...found, lastSeenAt: now }
 }
 
-/**
- * Holds the person until the transaction ends, and throws if the session has ended since it was found: whoever ended it
- * wanted it to change nothing more.
- */
-export async function holdSession(db: Db, { id, userId }: Pick<Session, 'id' | 'userId'>): Promise<void> {
+/** Locks the person until the transaction ends. Throws if the session has ended since: it must change nothing more. */
+export async function lockSession(db: Db, { id, userId }: Pick<Session, 'id' | 'userId'>): Promise<void> {
   await lockUser(db, { id: userId })
   if ((await db.session.count({ where: { id, ...live(new Date()) } })) === 0) throw new Fault('not_signed_in')
 }
@@ -98,13 +95,13 @@ export async function listSessions(db: Db, userId: string): Promise<Session[]> {
   return db.session.findMany({ where: { userId, ...live(new Date()) }, orderBy: { id: 'desc' }, take: maxSessions })
 }
 
-/** Ends a session of the person; the tokens of its console go with it, on every replica. */
+/** Ends a session of the person and revokes its console tokens, on every replica. */
 export async function endSession(db: Db, userId: string, id: string): Promise<void> {
   const { count } = await db.session.deleteMany({ where: { id, userId } })
   if (count === 0) throw new Fault('not_found', `There is no session ${id}.`)
 }
 
-/** Ends all sessions of a person but one: whoever changes how they sign in wants others out. */
-export async function endOtherSessions(db: Db, userId: string, keptId: string): Promise<number> {
-  return (await db.session.deleteMany({ where: { userId, id: { not: keptId } } })).count
+/** Ends every session of a person except one, since a new password must sign out intruders. */
+export async function endOtherSessions(db: Db, userId: string, currentId: string): Promise<number> {
+  return (await db.session.deleteMany({ where: { userId, id: { not: currentId } } })).count
 }

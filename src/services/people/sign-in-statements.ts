@@ -1,7 +1,7 @@
-// Ways to sign in, in SQL.
+// SQL statements of sign-in.
 import { statement, text } from '../../platform/database/statement.ts'
 
-/** Whoever changes the ways in which a person signs in takes turns, so that one is left; until the transaction ends. */
+/** Locks a person until the transaction ends, so concurrent changes can't remove their last sign-in method. */
 export const lockUser = statement('people.lock_user', {
   reason: 'row lock',
   in: { id: text() },

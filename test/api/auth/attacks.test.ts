@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../src/platform/ids.ts'
 import { createLink } from '../../../src/services/people/links.ts'
-import { proofCode } from '../../../src/services/people/sign-in/address-proofs.ts'
+import { emailVerificationCode } from '../../../src/services/people/sign-in/email-verification.ts'
 import { createUser } from '../../../src/services/people/users.ts'
 import { sharedApi, startApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
@@ -213,8 +213,8 @@ test('invitations are shown to, accepted and declined by who has proved the addr
   }
   expect((await openBrowser(api).ask('POST', path)).status).toBe(401)
   expect(await api.db.membership.count({ where: { accountId } })).toBe(0)
-  const code = proofCode(api.deps.vault, { id: eve.user.id, email })
-  for (const wrong of ['x', code.slice(1), proofCode(api.deps.vault, { id: ada.user.id, email })]) {
+  const code = emailVerificationCode(api.deps.vault, { id: eve.user.id, email })
+  for (const wrong of ['x', code.slice(1), emailVerificationCode(api.deps.vault, { id: ada.user.id, email })]) {
     expect((await eve.browser.ask('POST', '/me/proof', { code: wrong })).body.code).toBe('link_not_valid')
   }
   // The code of somebody else's address is of no use to who has read it.
@@ -227,7 +227,7 @@ test('invitations are shown to, accepted and declined by who has proved the addr
 
 test('an address that was left is not proved when it is taken again', async () => {
   const { browser, user } = await newPerson(api)
-  const code = proofCode(api.deps.vault, user)
+  const code = emailVerificationCode(api.deps.vault, user)
   await browser.ask('PATCH', '/me', { email: `other-${user.email}` })
   expect((await browser.ask('POST', '/me/proof', { code })).status).toBe(410)
 })

@@ -1,6 +1,6 @@
 // /auth/device: a program is signed in by a person at the console, once, and by nobody else.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { forgetEndedSignIns } from '../../../src/services/people/sweep.ts'
+import { deleteExpiredSignIns } from '../../../src/services/people/sweep.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
 
@@ -110,7 +110,7 @@ describe('a program', () => {
     expect((await poll(hasty.device_code)).body.code).toBe('expired_token')
     const late = await browser.ask('POST', '/device/answer', { userCode: hasty.user_code, approve: true })
     expect(late.status).toBe(422)
-    await forgetEndedSignIns(api.db)
+    await deleteExpiredSignIns(api.db)
     expect(await api.db.deviceLogin.count()).toBe(0)
   })
 })

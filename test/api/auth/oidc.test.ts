@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../src/platform/ids.ts'
 import { createIdentityProvider } from '../../../src/platform/secrets/identity-provider.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
-import { personOf } from '../../../src/services/people/sign-in/oidc.ts'
+import { findOrAdmitUser } from '../../../src/services/people/sign-in/oidc.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { type AuthAnswer, Browser, openPerson } from '../../helpers/auth.ts'
 import { type Claims, startProvider, type TestProvider } from '../../helpers/identity-provider.ts'
@@ -242,14 +242,17 @@ describe('who comes from the provider', () => {
       verifiedEmail: 'new@example.com',
       name: 'A\u0007',
     }
-    await expect(personOf(api.db, identity, false)).rejects.toMatchObject({ code: 'not_invited' })
-    const both = await Promise.allSettled([personOf(api.db, identity, true), personOf(api.db, identity, true)])
+    await expect(findOrAdmitUser(api.db, identity, false)).rejects.toMatchObject({ code: 'not_invited' })
+    const both = await Promise.allSettled([
+      findOrAdmitUser(api.db, identity, true),
+      findOrAdmitUser(api.db, identity, true),
+    ])
     expect(both.some(({ status }) => status === 'fulfilled')).toBe(true)
     for (const one of both) if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'sign_in_failed' })
     // A name that nobody could have typed here is not taken over.
     expect(await api.db.user.findMany({ where: { email: 'new@example.com' } })).toMatchObject([{ name: 'new' }])
     const odd = { ...identity, subject: newSubject(), verifiedEmail: '"<script>"@example.com' }
-    await expect(personOf(api.db, odd, true)).rejects.toMatchObject({ code: 'not_invited' })
+    await expect(findOrAdmitUser(api.db, odd, true)).rejects.toMatchObject({ code: 'not_invited' })
   })
 })
 

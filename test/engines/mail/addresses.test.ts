@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../../src/platform/ids.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
-import { proveAddress } from '../../../src/services/people/sign-in/address-proofs.ts'
+import { verifyEmail } from '../../../src/services/people/sign-in/email-verification.ts'
 import { changeUser } from '../../../src/services/people/users.ts'
 import { type MailWorld, startMailWorld } from './world.ts'
 
@@ -40,7 +40,7 @@ describe('an address that is not proved', () => {
     expect(await subjectsTo(owner.email)).toEqual([])
     const [mail] = await mailsTo(user.email)
     expect(mail!.headers['list-unsubscribe']).toBeUndefined()
-    await proveAddress(db, deps.vault, user, proofOf(mail!.text)!)
+    await verifyEmail(db, deps.vault, user, proofOf(mail!.text)!)
     await world.emit(owner.accountId, { type: 'session.created', actor: user.id, data: { id: 'ses_y' } })
     expect(await subjectsTo(user.email)).toEqual(['Is this your address?', 'New sign-in to your Berth account'])
   })

@@ -6,7 +6,7 @@ import { createDeployment } from '../../../src/services/deployments/deployments.
 import { finishDeployment, type Outcome } from '../../../src/services/deployments/states.ts'
 import { markEnded, markUnverified, markVerified } from '../../../src/services/domains/states.ts'
 import { mailEvents, mailKindNames } from '../../../src/services/mail/kinds.ts'
-import { takeCode } from '../../../src/services/people/links.ts'
+import { redeemCode } from '../../../src/services/people/links.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
 import { openSession } from '../../../src/services/people/sessions.ts'
 import { findProject } from '../../../src/services/projects/projects.ts'
@@ -258,9 +258,9 @@ describe('an invitation', () => {
     const stored = JSON.stringify(tables, (_, value) => (typeof value === 'bigint' ? String(value) : value))
     expect(stored).toContain('guest@example.com')
     expect(stored).not.toContain(code)
-    const opened = await takeCode(world.api.db, { code, signedInAs: null, from })
+    const opened = await redeemCode(world.api.db, { code, signedInAs: null, from })
     expect(opened.session.user).toMatchObject({ email: 'guest@example.com', emailProvedAt: expect.any(Date) })
-    const again = takeCode(world.api.db, { code, signedInAs: null, from })
+    const again = redeemCode(world.api.db, { code, signedInAs: null, from })
     await expect(again).rejects.toMatchObject({ code: 'link_not_valid' })
   })
 

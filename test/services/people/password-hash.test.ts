@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createPasswordHasher } from '../../../src/platform/secrets/password-hash.ts'
-import { knownBrowserOf, newKnownBrowser } from '../../../src/services/people/sign-in/known-browser.ts'
+import { newKnownBrowser, verifyKnownBrowser } from '../../../src/services/people/sign-in/known-browser.ts'
 import { refuseWeakPassword } from '../../../src/services/people/sign-in/password-rules.ts'
 
 const cheap = { kind: 'argon2id', parameters: { m: 64, t: 1, p: 1 } } as const
@@ -99,12 +99,12 @@ describe('a new password', () => {
 test('a browser is known by what it kept for as long as the password stays, and for nobody else', () => {
   const ada = { id: 'usr_ada', passwordHash: 'hash one' }
   const kept = newKnownBrowser(ada)
-  const name = knownBrowserOf(ada, kept)
+  const name = verifyKnownBrowser(ada, kept)
   expect(name).toMatch(/^[\w-]{16}$/)
-  expect(knownBrowserOf({ ...ada, passwordHash: 'hash two' }, kept)).toBeNull()
-  expect(knownBrowserOf({ ...ada, passwordHash: null }, kept)).toBeNull()
-  expect(knownBrowserOf({ ...ada, id: 'usr_eve' }, kept)).toBeNull()
-  expect(knownBrowserOf(null, kept)).toBeNull()
+  expect(verifyKnownBrowser({ ...ada, passwordHash: 'hash two' }, kept)).toBeNull()
+  expect(verifyKnownBrowser({ ...ada, passwordHash: null }, kept)).toBeNull()
+  expect(verifyKnownBrowser({ ...ada, id: 'usr_eve' }, kept)).toBeNull()
+  expect(verifyKnownBrowser(null, kept)).toBeNull()
   const [first, signature] = kept.split('.')
   for (const forged of [
     null,
@@ -116,6 +116,6 @@ test('a browser is known by what it kept for as long as the password stays, and 
     `${first}.AAAA`,
     `${first}.${'A'.repeat(43)}`,
   ]) {
-    expect(knownBrowserOf(ada, forged)).toBeNull()
+    expect(verifyKnownBrowser(ada, forged)).toBeNull()
   }
 })

@@ -12,9 +12,9 @@ import type { Actor, Scope } from '../../../src/services/identity/actor.ts'
 import { createLink } from '../../../src/services/people/links.ts'
 import { changeMember } from '../../../src/services/people/members.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
-import { provideLink } from '../../../src/services/people/provision.ts'
+import { provisionLink } from '../../../src/services/people/provision.ts'
 import { roles } from '../../../src/services/people/roles.ts'
-import { forgetEndedSignIns } from '../../../src/services/people/sweep.ts'
+import { deleteExpiredSignIns } from '../../../src/services/people/sweep.ts'
 import { createToken } from '../../../src/services/tokens/tokens.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { newPerson, openBrowser } from '../../helpers/people.ts'
@@ -45,13 +45,13 @@ test('what has ended is removed, and what is in use stays', async () => {
   await api.db.signInStep.create({ data: { ...step, hash: Uint8Array.of(1) } })
 
   // Two used links, one of each: session, token, invitation, step.
-  expect(await forgetEndedSignIns(api.db)).toBe(6)
+  expect(await deleteExpiredSignIns(api.db)).toBe(6)
   expect(await api.db.session.count()).toBe(1)
   expect(await api.db.token.count({ where: { sessionId: { not: null } } })).toBe(1)
   expect((await api.call('GET', '/projects', { token })).status).toBe(200)
   expect((await api.call('GET', '/members/invitations')).body.invitations).toHaveLength(1)
   expect((await openBrowser(api).ask('POST', '/setup/look', { code: open })).status).toBe(200)
-  expect(await forgetEndedSignIns(api.db)).toBe(0)
+  expect(await deleteExpiredSignIns(api.db)).toBe(0)
 })
 
 test('the link to the demo account is another one at each start, and none once it has a member', async () => {
@@ -115,12 +115,12 @@ test('an address that nobody has proved brings no rights to who wrote it: the op
   await browser.ask('PATCH', '/me', { email: 'root@example.com' })
   const { account } = await createAccount(api.db, 'of the operator')
   const wanted = { who: 'root@example.com', account: null, role: 'owner' as const }
-  await expect(provideLink(api.db, { ...wanted, operator: true })).rejects.toThrow(user.id)
-  await expect(provideLink(api.db, { ...wanted, account })).rejects.toThrow('has not verified')
+  await expect(provisionLink(api.db, { ...wanted, operator: true })).rejects.toThrow(user.id)
+  await expect(provisionLink(api.db, { ...wanted, account })).rejects.toThrow('has not verified')
   expect((await api.call('GET', '/operator/accounts', { token: await browser.token() })).status).toBe(403)
   // A link gives no rights, and the one who is meant can be named by what only one person has.
-  expect((await provideLink(api.db, wanted)).user.id).toBe(user.id)
-  const named = await provideLink(api.db, { ...wanted, who: user.id, account, operator: true })
+  expect((await provisionLink(api.db, wanted)).user.id).toBe(user.id)
+  const named = await provisionLink(api.db, { ...wanted, who: user.id, account, operator: true })
   expect(named).toMatchObject({ user: { id: user.id, operator: true }, isNew: false })
 })
 
@@ -140,7 +140,7 @@ async function during(work: (db: Db) => Promise<unknown>, other: () => Promise<u
 }
 
 describe('who is an operator no more', () => {
-  const demote = ({ id }: User) => provideLink(api.db, { who: id, account: null, role: 'owner', operator: false })
+  const demote = ({ id }: User) => provisionLink(api.db, { who: id, account: null, role: 'owner', operator: false })
   const ofOperators = (userId: string) =>
     api.db.token.count({ where: { userId, revokedAt: null, scopes: { has: 'operator' } } })
 

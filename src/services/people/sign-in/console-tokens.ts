@@ -1,4 +1,4 @@
-// Tokens for the console: a session is turned into one of ten minutes, with the rights of the person in one account.
+// Console tokens: a session creates ten-minute tokens with the person's rights in one account.
 import type { Account, Membership } from '../../../generated/client.ts'
 import { type Db, inTransaction, violation } from '../../../platform/database/database.ts'
 import { Fault } from '../../../platform/errors.ts'
@@ -10,24 +10,28 @@ const lifeMs = 10 * 60_000
 
 export type MembershipWithAccount = Membership & { account: Account }
 
-/** The accounts of a person, the oldest membership first. */
+/** Lists the memberships of a person, oldest first. */
 export function listMemberships(db: Db, userId: string): Promise<MembershipWithAccount[]> {
   return db.membership.findMany({ where: { userId }, include: { account: true }, orderBy: { id: 'asc' } })
 }
 
-/** By the id or the name of the account; default: the first one. */
-export async function findMembership(db: Db, userId: string, wanted?: string): Promise<MembershipWithAccount> {
+/** Finds a membership by the id or name of the account; default: the first one. */
+export async function findMembership(db: Db, userId: string, account?: string): Promise<MembershipWithAccount> {
   const memberships = await listMemberships(db, userId)
-  const isWanted = ({ account: { id, name } }: MembershipWithAccount) => wanted === id || wanted === name
-  const chosen = wanted === undefined ? memberships[0] : memberships.find(isWanted)
-  if (!chosen)
-    throw new Fault('not_found', wanted ? `You are not a member of ${wanted}.` : 'You are not a member of any account.')
-  return chosen
+  const found =
+    account === undefined
+      ? memberships[0]
+      : memberships.find(({ account: { id, name } }) => account === id || account === name)
+  if (!found) {
+    const detail = account ? `You are not a member of ${account}.` : 'You are not a member of any account.'
+    throw new Fault('not_found', detail)
+  }
+  return found
 }
 
-/** A token for one account of the person, by its id or name; default: the first one. */
-export async function mintToken(db: Db, session: SessionWithUser, wanted?: string) {
-  const chosen = await findMembership(db, session.userId, wanted)
+/** Creates a token for one account of the person, by its id or name; default: the first one. */
+export async function mintToken(db: Db, session: SessionWithUser, accountIdOrName?: string) {
+  const chosen = await findMembership(db, session.userId, accountIdOrName)
   return inTransaction(db, async (db) => {
     await lockAccount(db, { id: chosen.accountId })
     const membership = await db.membership.findFirst({
@@ -35,27 +39,27 @@ export async function mintToken(db: Db, session: SessionWithUser, wanted?: strin
       include: { account: true, token: true },
     })
     if (!membership) throw new Fault('not_found', `You are not a member of ${chosen.account.name}.`)
-    const { account, role, tokenId: parentId, token: held } = membership
+    const { account, role, tokenId: parentId, token: parent } = membership
     if (account.suspendedAt) throw new Fault('account_suspended')
-    const scopes = held.scopes as Scope[]
-    // Never longer than the session, which may end sooner.
+    const scopes = parent.scopes as Scope[]
+    // The token must not outlive the session.
     const expiresAt = new Date(Math.min(Date.now() + lifeMs, session.expiresAt.getTime()))
     const { userId, id: sessionId } = session
-    const rights = { accountId: account.id, scopes, projectIds: held.projectIds, expiresAt }
-    const made = { ...rights, name: 'console', parentId, userId, sessionId, hidden: true }
-    const { secret } = await insertToken(db, made).catch((error) => {
-      // The session was ended meanwhile.
+    const rights = { accountId: account.id, scopes, projectIds: parent.projectIds, expiresAt }
+    const token = { ...rights, name: 'console', parentId, userId, sessionId, hidden: true }
+    const { secret } = await insertToken(db, token).catch((error) => {
+      // The session has ended in the meantime.
       if (violation(error)?.kind === 'foreign') throw new Fault('not_signed_in')
       throw error
     })
-    const [row] = await withNames(db, [held])
+    const [row] = await withNames(db, [parent])
     return {
       secret,
       expiresAt: expiresAt.toISOString(),
       account: { id: account.id, name: account.name },
       role,
       scopes,
-      projects: held.projectIds.length > 0 ? row!.projects : null,
+      projects: parent.projectIds.length > 0 ? row!.projects : null,
     }
   })
 }

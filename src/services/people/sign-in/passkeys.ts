@@ -1,22 +1,22 @@
-// Passkeys (WebAuthn): registration, sign-in, and the list of a person's own.
+// Passkeys (WebAuthn): registration, sign-in and management.
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import type { Logger } from 'pino'
 import type { Passkey, User } from '../../../generated/client.ts'
 import { type Database, type Db, violation } from '../../../platform/database/database.ts'
 import { Fault, invalidField } from '../../../platform/errors.ts'
 import { newId } from '../../../platform/ids.ts'
-import { holdSession, type SessionWithUser } from '../sessions.ts'
-import { beginStep, takeStep } from './steps.ts'
+import { lockSession, type SessionWithUser } from '../sessions.ts'
+import { consumeStep, createStep } from './steps.ts'
 
 const maxPasskeys = 20
 const timeout = 300_000
 // Ed25519, P-256, RSA: as COSE numbers them.
 const algorithms = [-8, -7, -257]
 
-// 25 MB that a process without sign-ins does without.
+// Loaded on first use: it takes 25 MB, which a process without sign-ins saves.
 const webauthn = () => import('@simplewebauthn/server')
 
-/** Who asks: the host name that passkeys are bound to, and the origin of its pages. */
+/** The host name to which passkeys are bound, and the origin of its pages. */
 export type RelyingParty = { id: string; origin: string }
 
 export function relyingPartyOf(baseUrl: string): RelyingParty {
@@ -36,30 +36,30 @@ export function viewPasskey({ id, name, transports, createdAt, lastUsedAt }: Pas
 
 const userHandle = (userId: string) => Uint8Array.from(Buffer.from(userId))
 
-/** What a sign-in begins with; the secret of its step is for the browser. It says nothing about any person. */
+/** Starts a sign-in; only the browser gets the secret of the step. The options reveal nothing about any person. */
 export async function passkeyOptions(db: Db, { id: rpID }: RelyingParty) {
-  // A passkey stands for two factors, so the device has to ask for the second one.
+  // A passkey counts as two factors, so the device must verify the user.
   const { generateAuthenticationOptions } = await webauthn()
   const options = await generateAuthenticationOptions({ rpID, timeout, userVerification: 'required' })
-  return { options, step: await beginStep(db, 'passkey', { challenge: options.challenge }) }
+  return { options, step: await createStep(db, 'passkey', { challenge: options.challenge }) }
 }
 
 export type PasskeyAnswer<Response> = { step: string | null; response: Response }
 
-/** Whose passkey signed the challenge. */
+/** Finds the person whose passkey signed the challenge. */
 export async function signInByPasskey(
   db: Db,
   party: RelyingParty,
   { step, response }: PasskeyAnswer<AuthenticationResponseJSON>,
   log: Logger,
 ): Promise<User> {
-  const { challenge } = await takeStep(db, 'passkey', step)
+  const { challenge } = await consumeStep(db, 'passkey', step)
   const credentialId = Uint8Array.from(Buffer.from(response.id, 'base64url'))
   const found = await db.passkey.findUnique({ where: { credentialId }, include: { user: true } })
   const handle = response.response.userHandle
   const isOwn = found && handle === Buffer.from(userHandle(found.userId)).toString('base64url')
   if (!isOwn || isFramed(response)) throw new Fault('sign_in_failed')
-  // The counter is compared below, when it is written.
+  // The update below checks the counter.
   const credential = { id: response.id, publicKey: Uint8Array.from(found.publicKey), counter: 0 }
   const { verifyAuthenticationResponse } = await webauthn()
   const result = await verifyAuthenticationResponse({
@@ -77,13 +77,13 @@ export async function signInByPasskey(
   const data = { counter, lastUsedAt: new Date() }
   const { count } = await db.passkey.updateMany({ where: { id: found.id, OR: isLater }, data })
   if (count === 0) {
-    log.warn({ passkey: found.id, user: found.userId }, 'a passkey counted back: somebody may have a copy of it')
+    log.warn({ passkey: found.id, user: found.userId }, 'passkey counter went backwards: the passkey may be a copy')
     throw new Fault('sign_in_failed')
   }
   return found.user
 }
 
-/** The page was inside one of another site, where people do not see what they confirm. */
+/** Whether the page was framed by another site, where people can't see what they confirm. */
 function isFramed({ response }: { response: { clientDataJSON: string } }): boolean {
   try {
     return JSON.parse(Buffer.from(response.clientDataJSON, 'base64url').toString()).crossOrigin === true
@@ -108,10 +108,10 @@ export async function registrationOptions(db: Db, { id: rpID }: RelyingParty, us
       id: Buffer.from(credentialId).toString('base64url'),
       transports: transports as [],
     })),
-    // Found by the browser without a name, so that nobody types one.
+    // The browser finds resident keys without a user name.
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   })
-  return { options, step: await beginStep(db, 'register', { challenge: options.challenge, userId: user.id }) }
+  return { options, step: await createStep(db, 'register', { challenge: options.challenge, userId: user.id }) }
 }
 
 function refuseTooMany(used: number): void {
@@ -129,10 +129,10 @@ export async function createPasskey(
   { name, step, response }: NewPasskey,
 ): Promise<Passkey> {
   const { userId } = session
-  const begun = await takeStep(db, 'register', step)
-  // A step of another person who used this browser.
-  if (begun.userId !== userId) throw new Fault('sign_in_step_over')
-  const { credential } = await verifyRegistration(party, begun.challenge, response)
+  const registration = await consumeStep(db, 'register', step)
+  // Another person started this step in the same browser.
+  if (registration.userId !== userId) throw new Fault('sign_in_step_over')
+  const { credential } = await verifyRegistration(party, registration.challenge, response)
   const data = {
     id: newId('psk'),
     userId,
@@ -145,7 +145,7 @@ export async function createPasskey(
   }
   return db
     .$transaction(async (db: Db) => {
-      await holdSession(db, session)
+      await lockSession(db, session)
       refuseTooMany(await db.passkey.count({ where: { userId } }))
       return db.passkey.create({ data })
     })
@@ -172,7 +172,7 @@ async function verifyRegistration(party: RelyingParty, challenge: string, respon
   }
 }
 
-/** Nobody asked for certificates of the device; to check them, addresses in them would be fetched. */
+/** Whether the response has device certificates. We don't request any, and checking them would fetch URLs in them. */
 async function hasCertificates({ response }: RegistrationResponseJSON): Promise<boolean> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers')
   const object = decodeAttestationObject(Uint8Array.from(Buffer.from(response.attestationObject, 'base64url')))
@@ -191,7 +191,7 @@ export async function renamePasskey(db: Db, userId: string, id: string, name: st
   return found
 }
 
-/** Refused where the person could not sign in any more. `oidc`: whether the identity provider is a way in. */
+/** Deletes a passkey unless it is the last sign-in method. `oidc`: whether an identity provider is configured. */
 export async function deletePasskey(
   db: Database,
   session: SessionWithUser,
@@ -199,12 +199,12 @@ export async function deletePasskey(
 ): Promise<void> {
   const { userId } = session
   await db.$transaction(async (db: Db) => {
-    await holdSession(db, session)
+    await lockSession(db, session)
     const { passwordHash, oidcSubject } = await db.user.findUniqueOrThrow({ where: { id: userId } })
     const { count } = await db.passkey.deleteMany({ where: { id, userId } })
     if (count === 0) throw notFound(id)
-    const isLeft = passwordHash !== null || (oidc && oidcSubject !== null)
-    if (!isLeft && (await db.passkey.count({ where: { userId } })) === 0) throw new Fault('last_sign_in_method')
+    const hasOther = passwordHash !== null || (oidc && oidcSubject !== null)
+    if (!hasOther && (await db.passkey.count({ where: { userId } })) === 0) throw new Fault('last_sign_in_method')
   })
 }
 

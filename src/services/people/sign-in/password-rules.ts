@@ -1,10 +1,10 @@
-// Which passwords are refused: short ones, and those that are tried first.
+// Refuses short passwords and those that attackers try first.
 import { invalidField } from '../../../platform/errors.ts'
 
-const shortest = 10
-const minCharacters = 5
+const minLength = 10
+const minDistinctCharacters = 5
 
-/** Words that, alone or with figures and signs around them, are most of the passwords in published lists. */
+/** Most leaked passwords are one of these words, alone or with digits and symbols around it. */
 const common = new Set(
   `password passwort motdepasse contrasena passw passwd pass admin administrator root login welcome willkommen letmein
   iloveyou ilove sunshine princess football baseball basketball superman batman dragon monkey master shadow michael
@@ -23,13 +23,13 @@ const rows = [
 
 function isCommon(password: string, email: string): boolean {
   const lower = password.normalize('NFKC').toLowerCase()
-  // As many write them: p4ssw0rd, adm1n.
+  // Undoes common substitutions: p4ssw0rd, adm1n.
   const spelt = lower.replace(/[0134578@$]/g, (sign) => 'oieastboas'['0134578@$'.indexOf(sign)]!)
   const words = [lower, spelt].map((text) => text.replace(/[^a-z]/g, ''))
   const half = lower.slice(0, lower.length / 2)
   const [local = '', domain = ''] = email.split('@')
   return (
-    new Set(lower).size < minCharacters ||
+    new Set(lower).size < minDistinctCharacters ||
     words.some((word) => common.has(word) || (half + half === lower && common.has(half))) ||
     rows.some((row) => row.includes(lower)) ||
     [email, local, domain].includes(lower) ||
@@ -37,10 +37,10 @@ function isCommon(password: string, email: string): boolean {
   )
 }
 
-/** Throws if the person may not take the password. */
+/** Throws if the password is too short or too common. */
 export function refuseWeakPassword(password: string, email: string): void {
-  if ([...password].length < shortest) {
-    throw invalidField('#/password', 'too_short', `must have at least ${shortest} characters`)
+  if ([...password].length < minLength) {
+    throw invalidField('#/password', 'too_short', `must have at least ${minLength} characters`)
   }
   if (isCommon(password, email)) {
     throw invalidField('#/password', 'too_common', 'is too common; use several words or a password manager')

@@ -1,35 +1,35 @@
-// Sign-in by password, and its change.
+// Sign-in by password, and password changes.
 import { hash } from 'node:crypto'
 import type { User } from '../../../generated/client.ts'
 import type { Database, Db } from '../../../platform/database/database.ts'
 import { Fault } from '../../../platform/errors.ts'
 import type { PasswordHasher } from '../../../platform/secrets/password-hash.ts'
-import { endOtherSessions, holdSession, openSession, type SessionWithUser, type SignIn } from '../sessions.ts'
+import { endOtherSessions, lockSession, openSession, type SessionWithUser, type SignIn } from '../sessions.ts'
 import { lockUser } from '../sign-in-statements.ts'
 import { findUserByEmail } from '../users.ts'
-import { knownBrowserOf } from './known-browser.ts'
+import { verifyKnownBrowser } from './known-browser.ts'
 import { refuseWeakPassword } from './password-rules.ts'
 
-export type PasswordTry = {
+export type PasswordAttempt = {
   email: string
   password: string
-  /** What the browser kept of an earlier sign-in. */
-  kept: string | null
-  /** Throws if there were too many tries: by the browser of that name, or by all that are not known. */
-  admit(browser: string | null): Promise<void>
+  /** The browser's cookie from an earlier sign-in. */
+  knownCookie: string | null
+  /** Throws after too many attempts by this known browser, or by all unknown ones together. */
+  checkAttempts(browser: string | null): Promise<void>
 }
 
-/** Whose password it is. Nobody hears whether there is such a person: not by the answer, nor by the time it takes. */
+/** Finds the person by email and password. Neither the response nor its timing reveals whether the person exists. */
 export async function checkPassword(
   db: Database,
   hasher: PasswordHasher,
-  { email, password, kept, admit }: PasswordTry,
+  { email, password, knownCookie, checkAttempts }: PasswordAttempt,
 ): Promise<User> {
   const user = await findUserByEmail(db, email)
   const passwordHash = user?.passwordHash ?? null
-  const browser = knownBrowserOf(user, kept)
-  await admit(browser)
-  // A flood from elsewhere fills the queue, so whoever is known here goes first.
+  const browser = verifyKnownBrowser(user, knownCookie)
+  await checkAttempts(browser)
+  // Known browsers skip the queue, which a flood from elsewhere may fill.
   if (!(await hasher.verify(password, passwordHash, browser !== null)) || !user) throw new Fault('sign_in_failed')
   if (!hasher.isOutdated(user.passwordHash!)) return user
   const renewed = await hasher.hash(password)
@@ -37,13 +37,13 @@ export async function checkPassword(
   return { ...user, passwordHash: renewed }
 }
 
-/** Tells one password of a person from the next, and nothing about either. */
-export function passwordMark({ passwordHash }: User): string {
+/** Changes with the password and reveals nothing about it. */
+export function passwordDigest({ passwordHash }: User): string {
   return hash('sha256', passwordHash ?? '', 'base64url')
 }
 
-/** Opens a session, unless the password was changed since it was found right: others were to be out by that. */
-export async function openByPassword(
+/** Opens a session unless the password has changed since it was checked: a change signs everybody else out. */
+export async function openPasswordSession(
   db: Database,
   { id, passwordHash }: User,
   from: Omit<SignIn, 'userId' | 'method'>,
@@ -55,7 +55,7 @@ export async function openByPassword(
   })
 }
 
-/** Everybody else who is signed in as the person is out. */
+/** Sets the password and ends the person's other sessions. */
 export async function setPassword(
   db: Database,
   hasher: PasswordHasher,
@@ -66,7 +66,7 @@ export async function setPassword(
   refuseWeakPassword(password, user.email)
   const passwordHash = await hasher.hash(password)
   return db.$transaction(async (db: Db) => {
-    await holdSession(db, session)
+    await lockSession(db, session)
     const changed = await db.user.update({ where: { id: userId }, data: { passwordHash } })
     await endOtherSessions(db, userId, id)
     return changed

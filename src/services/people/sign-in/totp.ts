@@ -1,17 +1,17 @@
-// One-time passwords of an authenticator app (TOTP, RFC 6238), asked for after the password.
+// One-time passwords of an authenticator app (TOTP, RFC 6238), required after the password.
 import { Secret, TOTP } from 'otpauth'
 import type { User } from '../../../generated/client.ts'
 import type { Database, Db } from '../../../platform/database/database.ts'
 import { Fault, invalidField } from '../../../platform/errors.ts'
 import { placeOf, type Vault } from '../../../platform/secrets/secrets.ts'
-import { holdSession, type SessionWithUser } from '../sessions.ts'
-import { knownBrowserOf } from './known-browser.ts'
-import { passwordMark } from './passwords.ts'
+import { lockSession, type SessionWithUser } from '../sessions.ts'
+import { verifyKnownBrowser } from './known-browser.ts'
+import { passwordDigest } from './passwords.ts'
 import { newRecoveryCodes, useRecoveryCode } from './recovery-codes.ts'
-import { lookAtStep, takeStep } from './steps.ts'
+import { consumeStep, findStep } from './steps.ts'
 
 const secretBytes = 20
-// Clocks differ, and typing takes time.
+// One step either way, because clocks differ and typing takes time.
 const window = 1
 
 function totpOf(secret: Secret, label = ''): TOTP {
@@ -22,7 +22,7 @@ function openSecret(vault: Vault, { id, totpSecret }: User): Secret {
   return Secret.fromBase32(vault.open(totpSecret!, placeOf.totp(id)).toString())
 }
 
-/** The time step that the code is of; null if of none near now. */
+/** The time step of a code; null if no step near now matches. */
 function stepOf(secret: Secret, code: string): bigint | null {
   const token = code.replace(/\s/g, '')
   const timestamp = Date.now()
@@ -30,7 +30,7 @@ function stepOf(secret: Secret, code: string): bigint | null {
   return delta === null ? null : BigInt(TOTP.counter({ timestamp }) + delta)
 }
 
-/** A new secret, which counts once a first code has confirmed it. */
+/** Creates a secret, which takes effect once a first code confirms it. */
 export async function setUpTotp(db: Db, vault: Vault, user: User): Promise<{ secret: string; uri: string }> {
   const secret = new Secret({ size: secretBytes })
   const totpSecret = Uint8Array.from(vault.seal(secret.base32, placeOf.totp(user.id)))
@@ -40,7 +40,7 @@ export async function setUpTotp(db: Db, vault: Vault, user: User): Promise<{ sec
   return { secret: secret.base32, uri: totpOf(secret, user.email).toString() }
 }
 
-/** From now on the password alone does not sign the person in. */
+/** Turns TOTP on: from now on, the password alone does not sign the person in. */
 export async function confirmTotp(
   db: Database,
   vault: Vault,
@@ -53,8 +53,8 @@ export async function confirmTotp(
   const step = stepOf(openSecret(vault, user), code)
   if (step === null) throw invalidField('#/code', 'wrong', 'does not match; check the clock of your device')
   return db.$transaction(async (db: Db) => {
-    await holdSession(db, session)
-    // Of the secret that the code was of, unless another one took its place meanwhile.
+    await lockSession(db, session)
+    // Confirms only the secret that the code matched: another setup may have replaced it.
     const where = { id: user.id, totpConfirmedAt: null, totpSecret: user.totpSecret }
     const data = { totpConfirmedAt: new Date(), totpLastStep: step }
     if ((await db.user.updateMany({ where, data })).count === 0) throw new Fault('totp_exists')
@@ -62,7 +62,7 @@ export async function confirmTotp(
   })
 }
 
-/** Whether it is a one-time password or a recovery code of the person. Each is accepted once. */
+/** Whether the code is a valid one-time password or recovery code of the person. Each is accepted once. */
 async function acceptCode(db: Db, vault: Vault, user: User, code: string): Promise<boolean> {
   if (!user.totpSecret || !user.totpConfirmedAt) return false
   if (!/^[\d\s]*$/.test(code)) return useRecoveryCode(db, user.id, code)
@@ -73,23 +73,27 @@ async function acceptCode(db: Db, vault: Vault, user: User, code: string): Promi
   return (await db.user.updateMany({ where, data: { totpLastStep: step } })).count === 1
 }
 
-export type CodeTry = {
+export type CodeAttempt = {
   code: string
-  /** The step that the password has begun. */
+  /** The secret of the step that the password started. */
   step: string | null
-  /** What the browser kept of an earlier sign-in. */
-  kept: string | null
-  admit(userId: string, browser: string | null): Promise<void>
+  /** The browser's cookie from an earlier sign-in. */
+  knownCookie: string | null
+  checkAttempts(userId: string, browser: string | null): Promise<void>
 }
 
-/** Whose sign-in is complete with the code. A wrong one can be followed by another, as often as `admit` allows. */
-export async function finishByCode(db: Db, vault: Vault, { code, step, kept, admit }: CodeTry): Promise<User> {
-  const { userId, password } = await lookAtStep(db, 'totp', step)
+/** Completes a sign-in with a code. A wrong code leaves the step open, as often as `checkAttempts` allows. */
+export async function completeWithCode(
+  db: Db,
+  vault: Vault,
+  { code, step, knownCookie, checkAttempts }: CodeAttempt,
+): Promise<User> {
+  const { userId, password } = await findStep(db, 'totp', step)
   const user = await db.user.findUnique({ where: { id: userId } })
-  if (!user || passwordMark(user) !== password) throw new Fault('sign_in_step_over')
-  await admit(userId, knownBrowserOf(user, kept))
+  if (!user || passwordDigest(user) !== password) throw new Fault('sign_in_step_over')
+  await checkAttempts(userId, verifyKnownBrowser(user, knownCookie))
   if (!(await acceptCode(db, vault, user, code))) throw new Fault('sign_in_failed')
-  await takeStep(db, 'totp', step)
+  await consumeStep(db, 'totp', step)
   return user
 }
 
@@ -97,7 +101,7 @@ export async function renewRecoveryCodes(db: Database, session: SessionWithUser)
   const { id, totpConfirmedAt } = session.user
   if (!totpConfirmedAt) throw new Fault('not_found', 'Start with `POST /auth/totp/setup`.')
   return db.$transaction(async (db: Db) => {
-    await holdSession(db, session)
+    await lockSession(db, session)
     return newRecoveryCodes(db, id)
   })
 }
@@ -105,7 +109,7 @@ export async function renewRecoveryCodes(db: Database, session: SessionWithUser)
 export async function removeTotp(db: Database, session: SessionWithUser): Promise<void> {
   const { userId } = session
   await db.$transaction(async (db: Db) => {
-    await holdSession(db, session)
+    await lockSession(db, session)
     const none = { totpSecret: null, totpConfirmedAt: null, totpLastStep: null }
     await db.user.update({ where: { id: userId }, data: none })
     await db.recoveryCode.deleteMany({ where: { userId } })

@@ -1,4 +1,4 @@
-// The proof that an address is a person's own: a code that is mailed there, and counts for who is signed in as that person.
+// Email verification: an emailed code proves that the email belongs to the signed-in person.
 import type { User } from '../../../generated/client.ts'
 import type { Db } from '../../../platform/database/database.ts'
 import { Fault } from '../../../platform/errors.ts'
@@ -10,12 +10,12 @@ type Claim = Pick<User, 'id' | 'email'>
 
 const textOf = ({ id, email }: Claim) => `${id} ${email}`
 
-/** It follows from the address and the platform's key, so nothing is kept of it. */
-export function proofCode(vault: Vault, claim: Claim): string {
+/** The code is derived from the email and the platform's key, so it is not stored. */
+export function emailVerificationCode(vault: Vault, claim: Claim): string {
   return vault.sign(textOf(claim), purpose).toString('base64url')
 }
 
-export async function proveAddress(db: Db, vault: Vault, claim: Claim, code: string): Promise<User> {
+export async function verifyEmail(db: Db, vault: Vault, claim: Claim, code: string): Promise<User> {
   const { id, email } = claim
   if (!vault.verify(Buffer.from(code, 'base64url'), textOf(claim), purpose)) throw new Fault('link_not_valid')
   await db.user.updateMany({ where: { id, email, emailProvedAt: null }, data: { emailProvedAt: new Date() } })
