@@ -25,7 +25,7 @@ import { forgetOldMails } from '../services/mail/index.ts'
 import { forgetLostNodes } from '../services/nodes/index.ts'
 import { forgetOldExchanges } from '../services/oidc/index.ts'
 import { deleteExpiredSignIns } from '../services/people/index.ts'
-import { forgetOldPullRequests, forgetOldPushes } from '../services/pushes/index.ts'
+import { deleteOldPullRequests, deleteOldPushes } from '../services/pushes/index.ts'
 import { forgetEndedTokens } from '../services/tokens/index.ts'
 import { forgetOldTraffic } from '../services/traffic/index.ts'
 import { forgetOldUploads } from '../services/uploads/index.ts'
@@ -59,8 +59,8 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
   return {
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
     oidc_exchanges: (signal) => forgetOldExchanges(db, signal),
-    pushes: (signal) => forgetOldPushes(db, signal),
-    pull_requests: (signal) => forgetOldPullRequests(db, signal),
+    pushes: (signal) => deleteOldPushes(db, signal),
+    pull_requests: (signal) => deleteOldPullRequests(db, signal),
     cron_runs: (signal) => forgetOldRuns(db, signal),
     uploads: (signal) => forgetOldUploads(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),

@@ -1,4 +1,4 @@
-// Deploy hooks: made, listed and deleted; and called, which starts a deployment.
+// Deploy hooks: secret URLs that start a deployment.
 import { hash } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { DeployHook, Project } from '../../generated/client.ts'
@@ -28,7 +28,7 @@ export type DeployHookView = Static<typeof DeployHookSchema>
 const viewRow = viewOf(DeployHookSchema)
 const view = (row: DeployHook): DeployHookView => viewRow(row)
 
-/** Its use is no change. */
+/** The version for preconditions. Calling a hook does not change it. */
 export function deployHookVersion({ lastUsedAt: _use, ...version }: DeployHookView): unknown {
   return version
 }
@@ -57,7 +57,7 @@ export async function findDeployHook(db: Db, actor: Actor, key: string, id: stri
   return view(await findRow(db, await findProject(db, actor, key), id))
 }
 
-/** What a schema cannot say of a deploy hook. */
+/** Checks what the schema can't express. */
 export function checkDeployHook({ ref }: { ref?: string | null | undefined }): void {
   if (ref != null && !isRefName(ref)) {
     throw invalidField('#/ref', 'bad_format', 'must be a valid git branch, tag or commit')
@@ -105,7 +105,7 @@ export async function deleteDeployHook(
 /** `ref` is null for the production branch. */
 export type CalledHook = { id: string; ref: string | null; actor: Actor; projectId: string }
 
-/** The hook of a secret. One that is unknown is refused alike, whatever it looks like. */
+/** Finds a hook by its secret. Malformed and unknown secrets get the same error. */
 export async function findCalledHook(db: Db, secret: string): Promise<CalledHook> {
   const found = /^brd_[0-9A-Za-z]{40}$/.test(secret)
     ? await db.deployHook.findUnique({
@@ -122,29 +122,29 @@ export async function findCalledHook(db: Db, secret: string): Promise<CalledHook
 
 export type CallOptions = PlanOptions & { urls: Urls }
 
-/** Starts the deployment; the repository is asked before the transaction, as for one that a caller of the API makes. */
+/** Starts the deployment. Like the API, it queries the repository before the transaction. */
 export async function callDeployHook(
   db: Db,
   { urls, ...options }: CallOptions,
-  { id, ref: named, actor, projectId }: CalledHook,
+  { id, ref: hookRef, actor, projectId }: CalledHook,
 ): Promise<Static<typeof DeployHookResult>> {
-  const wanted = { project: projectId, ...(named !== null && { ref: named }) }
-  const planned = await planDeployment(db, options, actor, wanted).catch((error) => {
-    // Not a field of the request, which has none.
+  const input = { project: projectId, ...(hookRef !== null && { ref: hookRef }) }
+  const planned = await planDeployment(db, options, actor, input).catch((error) => {
+    // Without field errors, because the request has no fields.
     throw error instanceof Fault && error.code === 'ref_not_found' ? new Fault('ref_not_found', error.message) : error
   })
   const { ref } = planned
-  const production = named === null || ref === planned.project.productionBranch
+  const production = hookRef === null || ref === planned.project.productionBranch
   const plan = { ...planned, production }
   return inTransaction(db, async (db) => {
-    // The project before its hooks, as every change of the two locks them.
+    // Lock order everywhere: project, hooks.
     await shareProject(db, { projectId })
-    // Those who call at once take turns, so that the later ones see the deployment of the first.
+    // Serializes concurrent calls, so the later ones see the deployment of the first.
     const locked = await lockDeployHooks(db, { projectId })
     if (!locked.some((hook) => hook.id === id)) throw new Fault('not_found', 'There is no such deploy hook.')
     await db.deployHook.update({ where: { id }, data: { lastUsedAt: new Date() } })
-    // A build that has begun may have read what the caller has changed since, so only one that waits will do. Without
-    // a commit, it takes the newest of the ref when it begins.
+    // Reuse only a build that has not started: one that has may miss the caller's latest change. A queued build without
+    // a commit checks out the newest one of the ref when it starts.
     const commit = { in: [plan.commit, ''] }
     const queued = await db.deployment.findFirst({
       where: { projectId, ref, production, commit, state: 'BUILDING', startedAt: null, source: { not: 'upload' } },
@@ -155,7 +155,7 @@ export async function callDeployHook(
       const detail = `${queued.id} of the same commit is already waiting to be built.`
       return { deployment: queued.id, reason: 'already_queued', detail }
     }
-    const made = await createDeployment(db, urls, actor, { ...plan, source: 'hook' })
-    return { deployment: made.id, reason: 'deployed', detail: startedDetail(made) }
+    const created = await createDeployment(db, urls, actor, { ...plan, source: 'hook' })
+    return { deployment: created.id, reason: 'deployed', detail: startedDetail(created) }
   })
 }

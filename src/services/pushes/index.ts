@@ -1,4 +1,4 @@
-// Door of pushes: what repository hosts report, and deploy hooks.
+// Public entry point of pushes: events from repository hosts, and deploy hooks.
 export {
   callDeployHook,
   checkDeployHook,
@@ -9,7 +9,8 @@ export {
   findDeployHook,
   listDeployHooks,
 } from './deploy-hooks.ts'
-export { approvePullRequest, forgetOldPullRequests, listPullRequests } from './pull-requests.ts'
+export { readPullRequestEvent } from './pull-request-events.ts'
+export { approvePullRequest, deleteOldPullRequests, listPullRequests } from './pull-requests.ts'
 export {
   apiUrlOf,
   createPushHook,
@@ -18,7 +19,6 @@ export {
   findPushHook,
   putCommitStatusTarget,
 } from './push-hooks.ts'
-export { createPushGate, expectSigned, forgetOldPushes, takePush } from './pushes.ts'
-export { takeRequest } from './received-requests.ts'
-export { readRequestEvent } from './request-events.ts'
+export { createPushVerifier, deleteOldPushes, receivePush, requireSignatureHeaders } from './pushes.ts'
+export { receivePullRequest } from './received-pull-requests.ts'
 export { deliveryOfPush, eventOfPush, payloadOfForm } from './signatures.ts'

@@ -1,4 +1,4 @@
-// Pull and merge requests: listed, approved where they come from a fork, and forgotten.
+// Pull and merge requests: listing, approval of forks, and retention.
 import type { Static } from '@sinclair/typebox'
 import type { PullRequest } from '../../generated/client.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
@@ -35,8 +35,8 @@ function view(project: string, row: PullRequest): PullRequestView {
 
 const maxNumber = 2 ** 31 - 1
 
-/** Null for what no request has as its number. */
-function numberIn(text: string): number | null {
+/** Returns null for text that can't be a pull request number. */
+function parseNumber(text: string): number | null {
   const number = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
   return number >= 1 && number <= maxNumber ? number : null
 }
@@ -49,12 +49,12 @@ export async function listPullRequests(
 ): Promise<PageOf<PullRequestView>> {
   const project = await findProject(db, actor, key)
   const [after] = page.after ?? []
-  const place = after === undefined ? null : numberIn(after)
-  if (after !== undefined && place === null) throw new Fault('invalid_cursor')
+  const last = after === undefined ? null : parseNumber(after)
+  if (after !== undefined && last === null) throw new Fault('invalid_cursor')
   const found = await db.pullRequest.findMany({
     where: {
       projectId: project.id,
-      ...(place !== null && { number: page.order === 'asc' ? { gt: place } : { lt: place } }),
+      ...(last !== null && { number: page.order === 'asc' ? { gt: last } : { lt: last } }),
     },
     orderBy: { number: page.order },
     take: page.limit + 1,
@@ -70,8 +70,8 @@ export async function listPullRequests(
 export type Approval = { key: string; number: string; commit: string; region: string }
 
 /**
- * Has one commit of a fork built, without anything that its author should not see. The row is locked: a newer commit comes
- * before the approval, which is refused then, or after it, and is not approved.
+ * Builds one commit of a fork, without secrets that its author must not see. The row lock orders approvals and commits:
+ * an approval after a newer commit is refused, and a commit after the approval is not approved.
  */
 export async function approvePullRequest(
   db: Db,
@@ -82,7 +82,7 @@ export async function approvePullRequest(
   return inTransaction(db, async (db) => {
     const project = await findProject(db, actor, key)
     const projectId = project.id
-    const number = numberIn(text)
+    const number = parseNumber(text)
     await shareProject(db, { projectId })
     const [locked] = number === null ? [] : await lockPullRequest(db, { projectId, number })
     if (!locked) throw new Fault('not_found', `There is no pull request ${text} in ${project.name}.`)
@@ -92,7 +92,7 @@ export async function approvePullRequest(
     if (row.state !== 'OPEN') throw new Fault('pull_request_closed')
     if (row.commit !== commit)
       throw new Fault('pull_request_changed', `The latest commit of the pull request is ${row.commit}.`)
-    // A second approval has what failed or was canceled built again, and nothing else.
+    // A second approval only rebuilds a failed or canceled deployment.
     const isBuilt = row.deployment?.state === 'READY' || row.deployment?.state === 'BUILDING'
     if (isApproved(row) && isBuilt) return view(project.name, row)
     const { ref } = row
@@ -108,19 +108,19 @@ export async function approvePullRequest(
   })
 }
 
-/** Those that are open count up to this; of more, the one that changed first is forgotten. */
+/** Limit of open pull requests per project; the least recently updated one is deleted first. */
 export const maxOpen = 100
-const maxKept = 500
+const maxStored = 500
 const dayMs = 24 * 60 * 60_000
-const keptDays = { CLOSED: 30, OPEN: 180 }
+const retentionDays = { CLOSED: 30, OPEN: 180 }
 
-/** Makes room for one more; `db` is the handle of the transaction that adds it. */
+/** Deletes old pull requests to keep the limits once the transaction of `db` adds one. */
 export async function makeRoom(db: Db, projectId: string): Promise<void> {
-  const bounds = [
+  const limits = [
     { where: { projectId, state: 'OPEN' }, max: maxOpen },
-    { where: { projectId }, max: maxKept },
+    { where: { projectId }, max: maxStored },
   ]
-  for (const { where, max } of bounds) {
+  for (const { where, max } of limits) {
     const count = await db.pullRequest.count({ where })
     if (count < max) continue
     const oldest = await db.pullRequest.findMany({
@@ -134,10 +134,10 @@ export async function makeRoom(db: Db, projectId: string): Promise<void> {
   }
 }
 
-/** An open one that nothing was heard of for half a year may have been closed while the hook was off. */
-export async function forgetOldPullRequests(db: Db, signal?: AbortSignal): Promise<number> {
+/** Deletes old pull requests. One open for half a year without an event was probably closed while the hook was off. */
+export async function deleteOldPullRequests(db: Db, signal?: AbortSignal): Promise<number> {
   let removed = 0
-  for (const [state, days] of Object.entries(keptDays)) {
+  for (const [state, days] of Object.entries(retentionDays)) {
     const where = { state, updatedAt: { lt: new Date(Date.now() - days * dayMs) } }
     removed += await deleteInBatches(signal, (limit) => db.pullRequest.deleteMany({ where, limit }))
   }

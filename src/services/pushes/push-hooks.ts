@@ -1,4 +1,4 @@
-// Push hooks: the secret that a repository host signs pushes with, and where commit statuses are posted.
+// Push hooks: the secret with which a repository host signs pushes, and the target of commit statuses.
 import { randomInt } from 'node:crypto'
 import type { Static } from '@sinclair/typebox'
 import type { Project, PushHook } from '../../generated/client.ts'
@@ -25,7 +25,7 @@ type Provider = NonNullable<PushHookView['commitStatus']>['provider']
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Letters and digits only, so that no field, shell or file into which it is pasted changes it; 238 random bits. */
+/** 238 random bits in letters and digits only, so pasting it into a form, shell or file can't alter it. */
 export function newHookSecret(prefix: 'brh' | 'brd' = 'brh'): string {
   return `${prefix}_${Array.from({ length: 40 }, () => base62[randomInt(62)]).join('')}`
 }
@@ -52,13 +52,13 @@ async function readHook(db: Db, project: Project): Promise<PushHook> {
   return row
 }
 
-/** As `readHook`, with the hook locked until the transaction ends; the project is locked already. */
+/** Like `readHook`, but locks the hook until the transaction ends. The project must be locked already. */
 async function readHookToChange(db: Db, project: Project): Promise<PushHook> {
   await lockHook(db, { projectId: project.id })
   return readHook(db, project)
 }
 
-/** The secret of a hook is part of how its project is deployed, so the log tells of it as a change of the project. */
+/** Records a change of a hook as a change of its project: hooks are part of how a project is deployed. */
 export async function logChange(db: Db, urls: Urls, actor: Actor, project: Project): Promise<void> {
   await append(db, [
     eventOf(actor, 'project.updated', { subject: project.id, projectId: project.id, data: viewProject(urls, project) }),
@@ -73,7 +73,7 @@ export type HookTools = { urls: Urls; vault: Vault }
 
 const sealed = (vault: Vault, secret: string, place: string) => Uint8Array.from(vault.seal(secret, place))
 
-/** Makes the hook, or gives it another secret; the one that is replaced works on for the overlap. */
+/** Creates the hook or replaces its secret. The old secret stays valid during the overlap. */
 export async function createPushHook(
   db: Db,
   { urls, vault }: HookTools,
@@ -86,13 +86,13 @@ export async function createPushHook(
     const projectId = project.id
     const before = await db.pushHook.findUnique({ where: { projectId }, select: { secret: true } })
     const now = new Date()
-    const changed = { secret: sealed(vault, secret, placeOf.pushHook(projectId)), updatedAt: now }
+    const data = { secret: sealed(vault, secret, placeOf.pushHook(projectId)), updatedAt: now }
     const overlaps = before !== null && overlapSeconds > 0
     const row = await db.pushHook.upsert({
       where: { projectId },
-      create: { ...changed, projectId, createdAt: now },
+      create: { ...data, projectId, createdAt: now },
       update: {
-        ...changed,
+        ...data,
         oldSecret: overlaps ? before.secret : null,
         oldSecretUntil: overlaps ? new Date(now.getTime() + overlapSeconds * 1000) : null,
       },
@@ -102,10 +102,10 @@ export async function createPushHook(
   })
 }
 
-/** `key` is that of the project; the version of the hook is that of its statuses, too. */
+/** `key` identifies the project. The precondition covers the hook and its commit status target. */
 type HookChange = { key: string; precondition(view: PushHookView): void }
 
-/** Pushes are refused from now on. The token for statuses goes too. */
+/** Deletes the hook with its commit status token. From now on, pushes are refused. */
 export async function deletePushHook(
   db: Db,
   urls: Urls,
@@ -120,26 +120,25 @@ export async function deletePushHook(
   })
 }
 
-/** The address under which `/repos/…/statuses/…` is found: as it was written, without what would double a slash. */
+/** Returns the base URL of the host's API, without a trailing slash. */
 export function apiUrlOf(
   rules: TargetRules,
   input: Pick<Static<typeof PutCommitStatusTarget>, 'provider' | 'apiUrl'>,
 ): string {
   const { provider } = input
-  const usual = { github: 'https://api.github.com', gitlab: 'https://gitlab.com/api/v4', gitea: undefined }[provider]
-  const address = input.apiUrl ?? usual
-  if (address === undefined) {
+  const defaults = { github: 'https://api.github.com', gitlab: 'https://gitlab.com/api/v4', gitea: undefined }
+  const apiUrl = (input.apiUrl ?? defaults[provider])?.replace(/\/+$/, '')
+  if (apiUrl === undefined) {
     throw invalidField('#/apiUrl', 'required', 'is required for gitea, such as https://git.example.com/api/v1')
   }
-  const given = address.replace(/\/+$/, '')
-  const refusal = targetRefusal(given, rules)
+  const refusal = targetRefusal(apiUrl, rules)
   if (refusal) throw invalidField('#/apiUrl', 'bad_url', refusal)
-  // GitLab, Gitea and Forgejo have their API at one place, so the address of the instance will do.
-  const place = { github: '', gitlab: '/api/v4', gitea: '/api/v1' }[provider]
-  return given.endsWith(place) ? given : `${given}${place}`
+  // GitLab, Gitea and Forgejo have a fixed API path, so the URL of the instance is enough.
+  const path = { github: '', gitlab: '/api/v4', gitea: '/api/v1' }[provider]
+  return apiUrl.endsWith(path) ? apiUrl : `${apiUrl}${path}`
 }
 
-/** The token is always sent along: nobody can turn a token that is stored here to another address. */
+/** The input always includes the token, so nobody can redirect a stored token to another URL. */
 export async function putCommitStatusTarget(
   db: Db,
   { urls, vault, rules }: HookTools & { rules: TargetRules },

@@ -1,4 +1,4 @@
-// A push, from its signature to its deployment: admitted by the hook's secret, taken once, superseding what still builds.
+// Pushes, from the signature check to the deployment, which supersedes earlier builds of the branch.
 import type { Static } from '@sinclair/typebox'
 import type { Project } from '../../generated/client.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
@@ -20,27 +20,34 @@ import {
 import { append, eventOf } from '../events/index.ts'
 import type { Actor } from '../identity/index.ts'
 import { followDefaultBranch, openAccess, storeDefaultBranch } from '../projects/index.ts'
-import { deletesBranch, isBackAgain, takeUndeployed } from './deleted-branches.ts'
-import { type Delivery, findHooked, type PushResult, type Received, startedDetail, takeInTurn } from './deliveries.ts'
+import { deletesBranch, handleUndeployedPush, isBranchRestored } from './deleted-branches.ts'
+import {
+  type Delivery,
+  findHookProject,
+  type LockedDelivery,
+  type PushResult,
+  receiveInTurn,
+  startedDetail,
+} from './deliveries.ts'
 import { newHookSecret } from './push-hooks.ts'
-import { hasProof, isSigned, type PushHeaders } from './signatures.ts'
+import { hasSignature, isSigned, type PushHeaders } from './signatures.ts'
 import { readHookSecrets } from './statements.ts'
-import { changesOf, watchesAny } from './watch-paths.ts'
+import { changesOf, matchesAny } from './watch-paths.ts'
 
 export type Push = Static<typeof PushSchema>
 
-export type Admit = (projectId: string, headers: PushHeaders, texts: readonly Buffer[]) => Promise<Actor>
+export type PushVerifier = (projectId: string, headers: PushHeaders, texts: readonly Buffer[]) => Promise<Actor>
 
 /**
- * Tells who may push to a project. A project that does not exist, one without a hook and a wrong signature get the same
- * refusal after the same work, so that nobody learns which projects there are.
+ * Checks signatures of pushes. A missing project, a project without a hook and a wrong signature get the same error
+ * after the same work, so nobody learns which projects exist.
  */
-export function createPushGate(db: Db, vault: Vault): Admit {
-  let made: Buffer | null = null
+export function createPushVerifier(db: Db, vault: Vault): PushVerifier {
+  let sealedDecoy: Buffer | null = null
   return async (projectId, headers, texts) => {
-    // Made for the first request and not before: whoever only describes the routes has no vault.
-    made ??= vault.seal(newHookSecret(), placeOf.pushHook(''))
-    const decoy = made
+    // Created on the first request, because generating the OpenAPI document has no vault.
+    sealedDecoy ??= vault.seal(newHookSecret(), placeOf.pushHook(''))
+    const decoy = sealedDecoy
     const [hook] = await readHookSecrets(db, { projectId: isProjectId(projectId) ? projectId : '' })
     const open = (sealed: Uint8Array | null | undefined) =>
       vault.open(sealed ?? decoy, placeOf.pushHook(sealed ? projectId : '')).toString()
@@ -53,16 +60,16 @@ export function createPushGate(db: Db, vault: Vault): Admit {
 }
 
 /**
- * Before the body is read: refuses what no body could sign. It looks at the request alone, because an answer that comes
- * before the body would tell which projects there are.
+ * Refuses requests without a signature before their body is read. It uses only the request, because an early response
+ * that depended on the database would reveal which projects exist.
  */
-export function expectSigned(projectId: string, headers: PushHeaders): void {
-  if (!isProjectId(projectId) || !hasProof(headers)) throw new Fault('invalid_signature')
+export function requireSignatureHeaders(projectId: string, headers: PushHeaders): void {
+  if (!isProjectId(projectId) || !hasSignature(headers)) throw new Fault('invalid_signature')
 }
 
 const isProjectId = (text: string) => /^prj_[0-9a-z]{24}$/.test(text)
 
-/** Why a push makes no deployment, or the branch of which it makes one. */
+/** The branch to deploy for a push, or why it is not deployed. */
 function branchOf(project: Project, push: Push): PushResult | { branch: string } {
   const none = (reason: PushResult['reason'], detail: string): PushResult => ({ deployment: null, reason, detail })
   const repo = push.repository?.full_name ?? push.project?.path_with_namespace ?? ''
@@ -84,35 +91,35 @@ export type ReceivedPush = Delivery & { push: Push }
 
 export type PushOptions = PlanOptions & {
   urls: Urls
-  /** How long previews of a branch that was deleted are kept; null: as long as others. */
+  /** Retention of a deleted branch's previews; null: the same as other previews. */
   keepHours: number | null
 }
 
-/** Makes the deployment of a push. What makes none leaves no trace: it can be sent again when the reason is gone. */
-export async function takePush(
+/** Starts the deployment of a push. A push without one is not stored, so the host can send it again later. */
+export async function receivePush(
   db: Db,
   options: PushOptions,
   actor: Actor,
   received: ReceivedPush,
 ): Promise<PushResult> {
   const check = await checkPush(db, options, actor, received.push)
-  const isBack = await isBackAgain(db, options, actor.projectIds![0]!, received.push)
-  return takeInTurn(db, actor, received, (db, turn) =>
-    deployPush(db, options, actor, { ...turn, push: received.push, check, isBack }),
+  const isRestored = await isBranchRestored(db, options, actor.projectIds![0]!, received.push)
+  return receiveInTurn(db, actor, received, (db, turn) =>
+    deployPush(db, options, actor, { ...turn, push: received.push, check, isRestored }),
   )
 }
 
-export const unasked: PushCheck = { commit: 'unknown', isReached: true, defaultBranch: null }
+export const unchecked: PushCheck = { commit: 'unknown', isReached: true, defaultBranch: null }
 
-/** What the repository says of the push, asked before the transaction, and not at all of one that makes no deployment. */
+/** Checks a push that will be deployed with the repository; call it before the transaction. */
 async function checkPush(db: Db, { repositories, vault }: PushOptions, actor: Actor, push: Push): Promise<PushCheck> {
-  const project = await findHooked(db, actor)
-  const wanted = branchOf(project, push)
-  if (!('branch' in wanted)) return unasked
+  const project = await findHookProject(db, actor)
+  const target = branchOf(project, push)
+  if (!('branch' in target)) return unchecked
   const access = await openAccess(db, vault, project.id)
-  const pushed = { branch: wanted.branch, commit: push.after }
+  const pushed = { branch: target.branch, commit: push.after }
   const check = await repositories.checkPush(project.repo, pushed, askTimeoutMs, access)
-  // Who signed the push may be asked too, where the host can't be reached.
+  // If we can't reach the host, use the default branch from the signed push.
   const defaultBranch = check.defaultBranch ?? defaultBranchIn(push)
   if (defaultBranch !== null && followDefaultBranch(project, defaultBranch)) {
     await storeDefaultBranch(db, project.id, { repo: project.repo, defaultBranch })
@@ -129,17 +136,24 @@ async function deployPush(
   db: Db,
   { urls, region, repositories, keepHours }: PushOptions,
   actor: Actor,
-  { project, key, known, push, check, isBack }: Received & { push: Push; check: PushCheck; isBack: boolean },
+  {
+    project,
+    key,
+    earlier,
+    push,
+    check,
+    isRestored,
+  }: LockedDelivery & { push: Push; check: PushCheck; isRestored: boolean },
 ): Promise<PushResult> {
   const { projectId } = key
-  const wanted = branchOf(project, push)
-  if (!('branch' in wanted)) {
-    return takeUndeployed(db, urls, { ...key, push, result: wanted, isBack, keepHours })
+  const target = branchOf(project, push)
+  if (!('branch' in target)) {
+    return handleUndeployedPush(db, urls, { ...key, push, result: target, isRestored, keepHours })
   }
-  const { branch } = wanted
-  if (known?.deploymentId) {
-    const detail = `This push was already received, as ${known.deploymentId}.`
-    return { deployment: known.deploymentId, reason: 'already_deployed', detail }
+  const { branch } = target
+  if (earlier?.deploymentId) {
+    const detail = `This push was already received, as ${earlier.deploymentId}.`
+    return { deployment: earlier.deploymentId, reason: 'already_deployed', detail }
   }
   const row = { ...key, ref: branch, commit: push.after }
   if (check.commit === 'missing') {
@@ -149,58 +163,58 @@ async function deployPush(
   await reopenBranch(db, { projectId, ref: branch })
   const skipped = await skipOf(db, project, branch, push)
   if (skipped) {
-    if (!known) await noteSkip(db, actor, project, { ...row, detail: skipped.detail })
+    if (!earlier) await recordSkip(db, actor, project, { ...row, detail: skipped.detail })
     return skipped
   }
   const production = branch === project.productionBranch
   const byRequest = production ? null : await deployedByRequest(db, projectId, branch, push.after)
   const now = new Date()
-  const note = async (deploymentId: string) => {
-    // One that was skipped, and is built now that other paths are watched.
-    if (known) await db.push.delete({ where: { projectId_delivery: { projectId, delivery: known.delivery } } })
+  const record = async (deploymentId: string) => {
+    // It was skipped before the watched paths changed.
+    if (earlier) await db.push.delete({ where: { projectId_delivery: { projectId, delivery: earlier.delivery } } })
     await db.push.create({ data: { ...row, deploymentId, createdAt: now } })
     await db.pushHook.update({ where: { projectId }, data: { lastPushAt: now } })
   }
   if (byRequest !== null) {
-    await note(byRequest)
+    await record(byRequest)
     const detail = `Its pull request came first: ${byRequest} is the deployment of this commit.`
     return { deployment: byRequest, reason: 'already_deployed', detail }
   }
-  // A commit that nobody has seen yet ends no build: see `supersedeBy`.
-  const ends = check.commit === 'present'
-  const superseded = ends ? await supersede(db, urls, { projectId, ref: branch, before: null }) : []
+  // A commit that we have not confirmed cancels no build: see `supersedeBy`.
+  const isConfirmed = check.commit === 'present'
+  const superseded = isConfirmed ? await supersede(db, urls, { projectId, ref: branch, before: null }) : []
   const warnings = check.isReached ? [] : [unreachableWarning(repositories, project.repo)]
   const plan = { project, ref: branch, commit: push.after, production, region, source: 'push', warnings } as const
-  const made = await createDeployment(db, urls, actor, plan)
-  await note(made.id)
-  const instead = superseded.length > 0 ? ` ${superseded.join(' and ')} was canceled for it.` : ''
-  return { deployment: made.id, reason: 'deployed', detail: startedDetail(made) + instead }
+  const created = await createDeployment(db, urls, actor, plan)
+  await record(created.id)
+  const canceled = superseded.length > 0 ? ` ${superseded.join(' and ')} was canceled for it.` : ''
+  return { deployment: created.id, reason: 'deployed', detail: startedDetail(created) + canceled }
 }
 
-/** The deployment that a pull request made of the same commit, if it is the newest of the branch. */
+/** The newest deployment of the branch, if a pull request started it for the same commit. */
 async function deployedByRequest(db: Db, projectId: string, ref: string, commit: string): Promise<string | null> {
   const newest = await db.deployment.findFirst({
     where: { projectId, ref, source: { not: 'upload' } },
     orderBy: { id: 'desc' },
     select: { id: true, source: true, state: true, commit: true },
   })
-  const isIt = newest?.source === 'pull_request' && newest.commit === commit && newest.state !== 'CANCELED'
-  return isIt ? newest.id : null
+  const matches = newest?.source === 'pull_request' && newest.commit === commit && newest.state !== 'CANCELED'
+  return matches ? newest.id : null
 }
 
-/** Why a push need not be built: since what was deployed of its branch, nothing changed that the project watches. */
+/** The result of a push to skip: no watched path has changed since the last deployment of its branch. */
 async function skipOf(db: Db, project: Project, ref: string, push: Push): Promise<PushResult | null> {
   if (project.watchPaths.length === 0) return null
   const changes = changesOf(push)
-  if (!changes || watchesAny(project.watchPaths, changes.files)) return null
+  if (!changes || matchesAny(project.watchPaths, changes.files)) return null
   const newest = await db.deployment.findFirst({
     where: { projectId: project.id, ref, source: { not: 'upload' } },
     orderBy: { id: 'desc' },
     select: { state: true, commit: true, createdAt: true },
   })
-  // What failed or was canceled is not there yet: the next push brings it.
+  // Changes of a failed or canceled deployment are still missing, so the next push must include them.
   if (newest?.state !== 'READY' && newest?.state !== 'BUILDING') return null
-  // A push that never came here may have changed anything: what was deployed, or skipped since, must be the base.
+  // We may have missed a push with other changes, unless this one is based on a deployed or skipped commit.
   const { before, files } = changes
   const skippedSince = {
     projectId: project.id,
@@ -224,7 +238,7 @@ type Skip = {
   detail: string
 }
 
-async function noteSkip(db: Db, actor: Actor, project: Project, { detail, ...row }: Skip): Promise<void> {
+async function recordSkip(db: Db, actor: Actor, project: Project, { detail, ...row }: Skip): Promise<void> {
   const { projectId, ref, commit } = row
   const createdAt = new Date()
   await db.push.create({ data: { ...row, createdAt } })
@@ -233,10 +247,10 @@ async function noteSkip(db: Db, actor: Actor, project: Project, { detail, ...row
   await append(db, [eventOf(actor, 'push.skipped', { subject: projectId, projectId, data: skip })])
 }
 
-const keptMs = 7 * 24 * 60 * 60_000
+const retentionMs = 7 * 24 * 60 * 60_000
 
-/** A week is longer than any repository host goes on trying. */
-export function forgetOldPushes(db: Db, signal?: AbortSignal): Promise<number> {
-  const where = { createdAt: { lt: new Date(Date.now() - keptMs) } }
+/** Deletes pushes after a week, longer than any repository host retries. */
+export function deleteOldPushes(db: Db, signal?: AbortSignal): Promise<number> {
+  const where = { createdAt: { lt: new Date(Date.now() - retentionMs) } }
   return deleteInBatches(signal, (limit) => db.push.deleteMany({ where, limit }))
 }

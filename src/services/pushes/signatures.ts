@@ -1,12 +1,12 @@
-// What proves that a push comes from who knows the secret: the headers of each repository host, and their check.
+// Signatures of pushes: the headers of each repository host, and their verification.
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
 export type PushHeaders = Record<string, string | string[] | undefined>
 
 export type PushEvent = 'push' | 'pull_request' | 'ping' | { other: string }
 
-/** GitLab sends the secret itself; all others send the HMAC-SHA256 of what they send under it. */
-type Proof = { token: string } | { hmac: Buffer }
+/** GitLab sends the secret itself; all others send an HMAC-SHA256 of the body. */
+type Signature = { token: string } | { hmac: Buffer }
 
 function first(headers: PushHeaders, names: readonly string[]): string | undefined {
   for (const name of names) {
@@ -19,9 +19,9 @@ function first(headers: PushHeaders, names: readonly string[]): string | undefin
 // Gitea and Forgejo also send the headers of GitHub, with the same content.
 const signatureHeaders = ['x-hub-signature-256', 'x-forgejo-signature', 'x-gitea-signature']
 const eventHeaders = ['x-forgejo-event', 'x-gitea-event', 'x-github-event', 'x-gitlab-event']
-// Gitea names new commits apart in some versions.
+// Some versions of Gitea have a separate event for new commits.
 const requestEvents = ['pull_request', 'pull_request_sync', 'Merge Request Hook']
-// GitLab's Idempotency-Key is the same for every retry; its event id, for every hook that another hook set off.
+// GitLab's Idempotency-Key is the same for each retry; its event UUID is also the same for hooks that a hook triggers.
 const deliveryHeaders = [
   'x-forgejo-delivery',
   'x-gitea-delivery',
@@ -30,7 +30,7 @@ const deliveryHeaders = [
   'x-gitlab-event-uuid',
 ]
 
-/** What happened. A hand-made hook that says nothing means a push; a tag of GitLab is one, like everybody else's. */
+/** The event of a delivery: a push by default, for custom hooks without the header. Tag pushes of GitLab are pushes. */
 export function eventOfPush(headers: PushHeaders): PushEvent {
   const name = first(headers, eventHeaders) ?? 'push'
   if (name === 'push' || name === 'Push Hook' || name === 'Tag Push Hook') return 'push'
@@ -42,44 +42,43 @@ export function deliveryOfPush(headers: PushHeaders): string | null {
   return first(headers, deliveryHeaders)?.slice(0, 255) ?? null
 }
 
-/** The JSON that a form brings in its field `payload`, or nothing. */
+/** The JSON in the field `payload` of a form, or an empty string. */
 export function payloadOfForm(form: string): string {
-  // Only this field is decoded: URLSearchParams takes seconds for a megabyte of others, and the sender is not known yet.
+  // Decodes only this field: URLSearchParams takes seconds for a megabyte, and the sender is not authenticated yet.
   const [, field = ''] = /(?:^|&)(payload=[^&]*)/.exec(form) ?? []
   return new URLSearchParams(field.split('+').join(' ')).get('payload') ?? ''
 }
 
-/** Whether the headers have anything that could prove where the push comes from. */
-export function hasProof(headers: PushHeaders): boolean {
-  const proof = proofOf(headers)
-  return 'token' in proof || !proof.hmac.equals(Buffer.alloc(32))
+export function hasSignature(headers: PushHeaders): boolean {
+  const signature = signatureOf(headers)
+  return 'token' in signature || !signature.hmac.equals(Buffer.alloc(32))
 }
 
-function proofOf(headers: PushHeaders): Proof {
+function signatureOf(headers: PushHeaders): Signature {
   const signature = first(headers, signatureHeaders)
   const token = first(headers, ['x-gitlab-token'])
   if (signature === undefined && token !== undefined) return { token }
   const hex = /^(?:sha256=)?([0-9a-f]{64})$/i.exec(signature ?? '')?.[1]
-  // Zeros instead of an early end: a request without a signature takes as long as one with a wrong one.
+  // Zeros instead of an early return, so a missing signature takes as long as a wrong one.
   return { hmac: hex ? Buffer.from(hex, 'hex') : Buffer.alloc(32) }
 }
 
 const sha256 = (text: string) => hash('sha256', text, 'buffer')
 
 /**
- * Whether one of the secrets proves one of the texts. Every pair is looked at, whatever the ones before it gave, so
- * that the time tells nothing. There are two texts for a form, because Gitea signs the payload and GitHub the body.
+ * Whether one of the secrets signed one of the texts. Compares every pair, so the timing reveals nothing. A form has
+ * two texts, because Gitea signs the payload and GitHub the whole body.
  */
 export function isSigned(headers: PushHeaders, texts: readonly Buffer[], secrets: readonly string[]): boolean {
-  const proof = proofOf(headers)
-  let good = false
+  const signature = signatureOf(headers)
+  let valid = false
   for (const secret of secrets) {
-    if ('token' in proof) good = timingSafeEqual(sha256(proof.token), sha256(secret)) || good
+    if ('token' in signature) valid = timingSafeEqual(sha256(signature.token), sha256(secret)) || valid
     else {
       for (const text of texts) {
-        good = timingSafeEqual(proof.hmac, createHmac('sha256', secret).update(text).digest()) || good
+        valid = timingSafeEqual(signature.hmac, createHmac('sha256', secret).update(text).digest()) || valid
       }
     }
   }
-  return good
+  return valid
 }

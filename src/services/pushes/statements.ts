@@ -1,9 +1,9 @@
-// Pushes and their hooks in SQL.
+// SQL statements of pushes and hooks.
 import { boolean, bytea, int4, optional, statement, text } from '../../platform/database/statement.ts'
 
 /**
- * What a push is checked against. One statement, whether there is a hook or not: Prisma would read project and account
- * by two more, and the time of a refusal would tell which projects have a hook.
+ * Reads the secrets that verify a push. One statement whether or not a hook exists: Prisma would run two more for
+ * project and account, and the timing of a refusal would reveal which projects have a hook.
  */
 export const readHookSecrets = statement('pushes.secrets', {
   reason: 'join in one statement',
@@ -16,7 +16,7 @@ export const readHookSecrets = statement('pushes.secrets', {
     WHERE h.project_id = ${p.projectId}`,
 })
 
-/** Keeps the project from being deleted or changed by its owner until the transaction ends; pushes share it. */
+/** Prevents deletion and changes of the project until the transaction ends. Concurrent pushes share the lock. */
 export const shareProject = statement('pushes.shareProject', {
   reason: 'row lock',
   in: { projectId: text() },
@@ -24,7 +24,7 @@ export const shareProject = statement('pushes.shareProject', {
   sql: (p) => `SELECT id FROM project WHERE id = ${p.projectId} FOR KEY SHARE`,
 })
 
-/** Locks the deploy hooks of a project until the transaction ends, so that those who call them take turns. */
+/** Locks the deploy hooks of a project until the transaction ends, so concurrent calls wait for each other. */
 export const lockDeployHooks = statement('pushes.lockDeployHooks', {
   reason: 'row lock',
   in: { projectId: text() },

@@ -2,12 +2,12 @@
 import type { Static } from '@sinclair/typebox'
 import type { Push } from '../../schemas/push-hooks.ts'
 
-/** Any number of folders, or one name: what is between its stars. */
+/** Any number of folders, or one name, split at its stars. */
 type Part = '**' | readonly string[]
 type Pattern = { negated: boolean; parts: Part[]; folder: boolean }
 
-/** `*` stands for any part of one name. Each piece between two stars is looked for once, so nothing backtracks. */
-function fitsName(pieces: readonly string[], name: string): boolean {
+/** `*` matches any part of one name. Each piece between two stars is searched once, without backtracking. */
+function matchesName(pieces: readonly string[], name: string): boolean {
   const [first, last] = [pieces[0]!, pieces.at(-1)!]
   if (pieces.length === 1) return first === name
   if (!name.startsWith(first)) return false
@@ -20,7 +20,7 @@ function fitsName(pieces: readonly string[], name: string): boolean {
   return name.length - last.length >= at && name.endsWith(last)
 }
 
-function read(text: string): Pattern {
+function parsePattern(text: string): Pattern {
   const negated = text.startsWith('!')
   const names = text
     .slice(negated ? 1 : 0)
@@ -31,44 +31,44 @@ function read(text: string): Pattern {
   return { negated, parts, folder: !names.at(-1)!.includes('*') }
 }
 
-/** `**` stands for any number of folders; a pattern that ends in a plain name is for all that is in a folder, too. */
-function fits({ parts, folder }: Pattern, names: readonly string[]): boolean {
-  // Which beginnings of the path fit the parts so far, by their length.
+/** `**` matches any number of folders. A pattern that ends in a plain name also matches everything in that folder. */
+function matches({ parts, folder }: Pattern, names: readonly string[]): boolean {
+  // Whether the first `length` names of the path match the parts so far, by length.
   let reached = [true, ...names.map(() => false)]
   for (const part of parts) {
     const next: boolean[] = []
     for (let length = 0; length <= names.length; length++) {
       if (part === '**') next.push(reached[length]! || (length > 0 && next[length - 1]!))
-      else next.push(length > 0 && reached[length - 1]! && fitsName(part, names[length - 1]!))
+      else next.push(length > 0 && reached[length - 1]! && matchesName(part, names[length - 1]!))
     }
     reached = next
   }
   return folder ? reached.includes(true) : reached[names.length]!
 }
 
-// How often a part of a pattern is compared with a name: some ten milliseconds.
+// Comparisons of a pattern part with a name; this many take about ten milliseconds.
 const maxComparisons = 500_000
 
 /**
- * Whether one of the files is watched: by the last pattern that fits it, which says no if it begins with `!`. A file that
- * none fits is watched if all patterns say no. Where finding that out would take long, they are taken to be watched.
+ * Whether one of the files is watched. The last matching pattern decides; `!` negates it. A file that matches none is
+ * watched only if all patterns are negated. If the check would be too expensive, the files count as watched.
  */
-export function watchesAny(patterns: readonly string[], files: readonly string[]): boolean {
-  const known = patterns.map(read)
+export function matchesAny(patterns: readonly string[], files: readonly string[]): boolean {
+  const parsed = patterns.map(parsePattern)
   const paths = files.map((file) => file.split('/'))
   const count = (lists: readonly (readonly unknown[])[]) => lists.reduce((sum, { length }) => sum + length, 0)
-  if (count(known.map(({ parts }) => parts)) * count(paths) > maxComparisons) return true
-  const others = known.every(({ negated }) => negated)
+  if (count(parsed.map(({ parts }) => parts)) * count(paths) > maxComparisons) return true
+  const watchesUnmatched = parsed.every(({ negated }) => negated)
   return paths.some((names) => {
-    const last = known.findLast((pattern) => fits(pattern, names))
-    return last === undefined ? others : !last.negated
+    const last = parsed.findLast((pattern) => matches(pattern, names))
+    return last === undefined ? watchesUnmatched : !last.negated
   })
 }
 
-// Hosts leave out commits of a large push: GitHub all but the first 2,048, and earlier all but 20; Gitea all but 5.
+// Hosts omit commits of a large push: GitHub sends at most 2,048 (formerly 20), Gitea at most 5.
 const maxCommits = 20
 const maxFilesOfCommit = 300
-// A push that changes more is built, and nobody's list is looked through for long.
+// A push with more text than this is built without checking, which limits the work.
 const maxCharacters = 50_000
 
 const isTexts = (value: unknown): value is string[] =>
@@ -84,7 +84,7 @@ function filesOf(commit: unknown): string[] | null {
   return files.length < maxFilesOfCommit ? files : null
 }
 
-/** The files that a push changes, after `before`; null where it does not tell of all of them. */
+/** The files that a push has changed since `before`; null if the event may not list all of them. */
 export function changesOf(push: Static<typeof Push>): { before: string; files: string[] } | null {
   const { commits, before, forced, created } = push
   if (typeof before !== 'string' || !/^[0-9a-f]{40,64}$/.test(before) || /^0+$/.test(before)) return null
@@ -97,7 +97,7 @@ export function changesOf(push: Static<typeof Push>): { before: string; files: s
     if (found === null) return null
     files.push(...found)
   }
-  // A commit that changes nothing is made to have something built.
+  // People push empty commits to trigger a build.
   if (files.length === 0 || files.reduce((sum, { length }) => sum + length, 0) > maxCharacters) return null
   return { before, files: [...new Set(files)] }
 }

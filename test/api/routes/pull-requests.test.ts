@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { removeClosedBranches } from '../../../src/services/deployments/retention/branches.ts'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
-import { forgetOldPullRequests, maxOpen } from '../../../src/services/pushes/pull-requests.ts'
+import { deleteOldPullRequests, maxOpen } from '../../../src/services/pushes/pull-requests.ts'
 import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 import { commitHash, writeCommits } from '../../helpers/commits.ts'
 import { createResponseChecker } from '../../helpers/responses.ts'
@@ -363,11 +363,11 @@ describe('what a host says of a request', () => {
       (await api.db.pullRequest.findMany({ where: { projectId }, orderBy: { number: 'asc' } })).map((it) => it.number)
     expect(await numbers()).toEqual([7, ...rows.slice(1).map(({ number }) => number)])
     await tell(hook, 'closed')
-    await forgetOldPullRequests(api.db)
+    await deleteOldPullRequests(api.db)
     expect(await numbers()).toHaveLength(maxOpen)
     const monthAgo = new Date(Date.now() - 31 * 86_400_000)
     await api.db.pullRequest.updateMany({ where: { projectId }, data: { updatedAt: monthAgo } })
-    await forgetOldPullRequests(api.db)
+    await deleteOldPullRequests(api.db)
     expect(await numbers()).toEqual(rows.slice(1).map(({ number }) => number))
   })
 })

@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
-import { forgetOldPushes } from '../../../src/services/pushes/pushes.ts'
+import { deleteOldPushes } from '../../../src/services/pushes/pushes.ts'
 import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 import { commitHash, writeCommits } from '../../helpers/commits.ts'
 import { createResponseChecker } from '../../helpers/responses.ts'
@@ -217,10 +217,10 @@ describe('a signed push', () => {
     const age = (days: number) =>
       api.db.push.updateMany({ where, data: { createdAt: new Date(Date.now() - days * 86_400_000) } })
     await age(6.9)
-    await forgetOldPushes(api.db)
+    await deleteOldPushes(api.db)
     expect(await api.db.push.count({ where })).toBe(1)
     await age(7.1)
-    await forgetOldPushes(api.db)
+    await deleteOldPushes(api.db)
     expect(await api.db.push.count({ where })).toBe(0)
   })
 

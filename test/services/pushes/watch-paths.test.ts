@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { changesOf, watchesAny } from '../../../src/services/pushes/watch-paths.ts'
+import { changesOf, matchesAny } from '../../../src/services/pushes/watch-paths.ts'
 import { counted, stepsOf, takesLinearSteps } from '../../helpers/steps/steps.ts'
 
 type WatchPaths = typeof import('../../../src/services/pushes/watch-paths.ts')
@@ -36,11 +36,11 @@ describe('a file', () => {
     [['.*'], '.gitignore', true],
     [['a.b'], 'aXb', false],
     [['Apps/**'], 'apps/a', false],
-  ])('with %j, %s is watched: %s', (patterns, file, wanted) => expect(watchesAny(patterns, [file])).toBe(wanted))
+  ])('with %j, %s is watched: %s', (patterns, file, wanted) => expect(matchesAny(patterns, [file])).toBe(wanted))
 
   test('that is made to be hard takes no more steps', async () => {
     const patterns = [`${'*a'.repeat(99)}b`, `${'**/'.repeat(60)}b`, `*${'a'.repeat(190)}b`]
-    const look = (size: number) => counting.watchesAny(patterns, ['a'.repeat(size), 'a/'.repeat(size / 4)])
+    const look = (size: number) => counting.matchesAny(patterns, ['a'.repeat(size), 'a/'.repeat(size / 4)])
     expect(look(2_000)).toBe(false)
     await takesLinearSteps(2_000, look)
   })
@@ -49,10 +49,10 @@ describe('a file', () => {
 test('a push of many files, seen by many patterns, is looked through in a limited number of steps, and built', async () => {
   const patterns = Array.from({ length: 50 }, () => `!${'**/a*/'.repeat(32)}x*`)
   const files = Array.from({ length: 299 }, () => 'a/'.repeat(80))
-  expect(watchesAny([...patterns, 'docs/**'], files)).toBe(true)
-  expect(watchesAny(patterns.slice(0, 2), files.slice(0, 2))).toBe(true)
-  expect(watchesAny([...patterns.slice(0, 2), 'docs/**'], files.slice(0, 2))).toBe(false)
-  expect(await stepsOf(() => counting.watchesAny([...patterns, 'docs/**'], files))).toBeLessThan(1_000_000)
+  expect(matchesAny([...patterns, 'docs/**'], files)).toBe(true)
+  expect(matchesAny(patterns.slice(0, 2), files.slice(0, 2))).toBe(true)
+  expect(matchesAny([...patterns.slice(0, 2), 'docs/**'], files.slice(0, 2))).toBe(false)
+  expect(await stepsOf(() => counting.matchesAny([...patterns, 'docs/**'], files))).toBeLessThan(1_000_000)
 })
 
 const hash = (digit: string) => digit.repeat(40)

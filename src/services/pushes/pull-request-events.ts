@@ -1,26 +1,26 @@
-// What repository hosts say of a pull or merge request, in one form. All of it but the signature is written by strangers.
+// Parses pull and merge request events of all repository hosts into one form. Their content is untrusted.
 import { invalidField } from '../../platform/errors.ts'
 import { isRefName } from '../../platform/git/repositories.ts'
 
-export type RequestEvent = {
-  /** open: it is open and may have a new commit; edit: its title changed. */
+export type PullRequestEvent = {
+  /** open: opened or has a new commit; edit: the title changed. */
   action: 'open' | 'edit' | 'close' | 'other'
-  /** What the host calls the event. */
+  /** The host's name of the event. */
   name: string
-  /** `<owner>/<repository>` that the request is made to. */
+  /** The target repository, as `<owner>/<repository>`. */
   repository: string
   number: number
   title: string
   branch: string
   fromFork: boolean
   commit: string
-  /** Where the project's own repository has its commits. */
+  /** The ref of its commits in the target repository. */
   ref: string
-  /** When the host says that it changed; null if it does not say. */
+  /** The host's time of the change; null if unknown. */
   updatedAt: Date | null
 }
 
-const actions: Record<string, RequestEvent['action']> = {
+const actions: Record<string, PullRequestEvent['action']> = {
   opened: 'open',
   reopened: 'open',
   // GitHub; then Gitea and Forgejo.
@@ -46,7 +46,7 @@ const fieldsOf = (value: unknown): Fields =>
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-/** One line of bounded length that cannot turn the text around it. */
+/** One line of limited length, without control characters that could change the direction of the text around it. */
 function titleOf(value: unknown): string {
   const line = textOf(value)
     .slice(0, 4 * maxTitle)
@@ -58,12 +58,12 @@ function titleOf(value: unknown): string {
 
 function timeOf(value: unknown): Date | null {
   const ms = Date.parse(textOf(value))
-  // A time in the future would make everything later count as old.
+  // A time in the future would make every later event look outdated.
   return Number.isFinite(ms) && ms > 0 ? new Date(Math.min(ms, Date.now())) : null
 }
 
-/** Throws what the host is told of a body that is no such event. */
-export function readRequestEvent(body: unknown): RequestEvent {
+/** Throws an error for the host if the body is not a valid event. */
+export function readPullRequestEvent(body: unknown): PullRequestEvent {
   const event = fieldsOf(body)
   const found = event.object_kind === 'merge_request' ? ofGitLab(event) : ofGitHub(event)
   if (found.action === 'other') return found
@@ -80,8 +80,8 @@ export function readRequestEvent(body: unknown): RequestEvent {
   return found
 }
 
-/** GitHub, Gitea and Forgejo. */
-function ofGitHub(event: Fields): RequestEvent {
+/** Parses events of GitHub, Gitea and Forgejo. */
+function ofGitHub(event: Fields): PullRequestEvent {
   const request = fieldsOf(event.pull_request)
   const head = fieldsOf(request.head)
   const repository = textOf(fieldsOf(event.repository).full_name)
@@ -103,13 +103,13 @@ function ofGitHub(event: Fields): RequestEvent {
   }
 }
 
-function ofGitLab(event: Fields): RequestEvent {
+function ofGitLab(event: Fields): PullRequestEvent {
   const request = fieldsOf(event.object_attributes)
   const { source_project_id: from, target_project_id: to } = request
   const name = textOf(request.action)
   const number = Number(request.iid)
   return {
-    // An update without new commits is one of its title, its labels or whatever else.
+    // An update without new commits changes the title, the labels or something else.
     action: actionOf(name === 'update' && !textOf(request.oldrev) ? 'edited' : name, request.state),
     name: `merge_request ${name}`.slice(0, 100),
     repository: textOf(fieldsOf(event.project).path_with_namespace),
@@ -123,8 +123,8 @@ function ofGitLab(event: Fields): RequestEvent {
   }
 }
 
-/** What is closed stays so, whatever is changed of it. */
-function actionOf(name: string, state: unknown): RequestEvent['action'] {
+/** An event about a closed pull request never reopens it. */
+function actionOf(name: string, state: unknown): PullRequestEvent['action'] {
   const action = Object.hasOwn(actions, name) ? actions[name]! : 'other'
   return action !== 'other' && (state === 'closed' || state === 'merged') ? 'close' : action
 }

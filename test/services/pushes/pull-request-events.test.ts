@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type RequestEvent, readRequestEvent } from '../../../src/services/pushes/request-events.ts'
+import { type PullRequestEvent, readPullRequestEvent } from '../../../src/services/pushes/pull-request-events.ts'
 
 const sha = '4f2a9c1d0e5b6a7988c7d6e5f4a3b2c1d0e9f8a7'
 
@@ -37,7 +37,7 @@ const gitLab = (action: string, request: object = {}) => ({
   },
 })
 
-const known: RequestEvent = {
+const known: PullRequestEvent = {
   action: 'open',
   name: 'pull_request opened',
   repository: 'acme/site',
@@ -51,11 +51,11 @@ const known: RequestEvent = {
 }
 
 describe('a request', () => {
-  test('of GitHub, Gitea or Forgejo is read', () => expect(readRequestEvent(gitHub('opened'))).toEqual(known))
+  test('of GitHub, Gitea or Forgejo is read', () => expect(readPullRequestEvent(gitHub('opened'))).toEqual(known))
 
   test('of GitLab is read alike', () => {
     const of = { name: 'merge_request open', repository: 'group/sub/site', ref: 'refs/merge-requests/7/head' }
-    expect(readRequestEvent(gitLab('open'))).toEqual({ ...known, ...of })
+    expect(readPullRequestEvent(gitLab('open'))).toEqual({ ...known, ...of })
   })
 
   test.each([
@@ -68,7 +68,7 @@ describe('a request', () => {
     ['labeled', 'other'],
     ['constructor', 'other'],
   ])('that is %s is told by the action %s', (said, action) =>
-    expect(readRequestEvent(gitHub(said)).action).toBe(action),
+    expect(readPullRequestEvent(gitHub(said)).action).toBe(action),
   )
 
   test.each([
@@ -79,16 +79,16 @@ describe('a request', () => {
     ['merge', 'close'],
     ['approved', 'other'],
   ])('of GitLab with the action %s is told by %s', (said, action) =>
-    expect(readRequestEvent(gitLab(said)).action).toBe(action),
+    expect(readPullRequestEvent(gitLab(said)).action).toBe(action),
   )
 
   test('of GitLab that has new commits is told by its old one', () =>
-    expect(readRequestEvent(gitLab('update', { oldrev: sha })).action).toBe('open'))
+    expect(readPullRequestEvent(gitLab('update', { oldrev: sha })).action).toBe('open'))
 
   test('that is closed stays so, whatever is changed of it', () => {
-    expect(readRequestEvent(gitHub('edited', { state: 'closed' })).action).toBe('close')
-    expect(readRequestEvent(gitLab('update', { state: 'merged', oldrev: sha })).action).toBe('close')
-    expect(readRequestEvent(gitHub('labeled', { state: 'closed' })).action).toBe('other')
+    expect(readPullRequestEvent(gitHub('edited', { state: 'closed' })).action).toBe('close')
+    expect(readPullRequestEvent(gitLab('update', { state: 'merged', oldrev: sha })).action).toBe('close')
+    expect(readPullRequestEvent(gitHub('labeled', { state: 'closed' })).action).toBe('other')
   })
 
   test.each([
@@ -97,10 +97,10 @@ describe('a request', () => {
     ['nowhere', gitHub('opened', {}, { repo: undefined })],
     ['another project of GitLab', gitLab('open', { source_project_id: 15 })],
     ['no project of GitLab', gitLab('open', { source_project_id: null, target_project_id: null })],
-  ])('from %s is one from a fork', (_from, body) => expect(readRequestEvent(body).fromFork).toBe(true))
+  ])('from %s is one from a fork', (_from, body) => expect(readPullRequestEvent(body).fromFork).toBe(true))
 
   test('has a title of one line and of bounded length, which turns no text around it', () => {
-    const titleOf = (title: unknown) => readRequestEvent(gitHub('opened', { title })).title
+    const titleOf = (title: unknown) => readPullRequestEvent(gitHub('opened', { title })).title
     expect(titleOf('a\u0000\r\nb\u202ec\u2066d')).toBe('a b c d')
     expect([...titleOf('😀'.repeat(1000))]).toHaveLength(200)
     expect(titleOf('x\ud800').isWellFormed()).toBe(true)
@@ -108,7 +108,7 @@ describe('a request', () => {
   })
 
   test('says that it changed no later than now', () => {
-    const timeOf = (updated_at: unknown) => readRequestEvent(gitHub('opened', { updated_at })).updatedAt
+    const timeOf = (updated_at: unknown) => readPullRequestEvent(gitHub('opened', { updated_at })).updatedAt
     expect(timeOf('9999-01-01T00:00:00Z')!.getTime()).toBeLessThanOrEqual(Date.now())
     expect([timeOf('soon'), timeOf(7), timeOf(null)]).toEqual([null, null, null])
   })
@@ -123,11 +123,11 @@ describe('a request', () => {
     ['a broken branch', gitHub('opened', {}, { ref: 'a\ud800' })],
     ['no commit at GitLab', gitLab('open', { last_commit: null })],
   ])('with %s is refused', (_what, body) =>
-    expect(() => readRequestEvent(body)).toThrow(expect.objectContaining({ code: 'validation_failed' })),
+    expect(() => readPullRequestEvent(body)).toThrow(expect.objectContaining({ code: 'validation_failed' })),
   )
 
   test.each([null, 7, 'x', [], {}, { pull_request: [] }, { object_kind: 'merge_request', object_attributes: 'x' }])(
     'that is %j is none',
-    (body) => expect(readRequestEvent(body).action).toBe('other'),
+    (body) => expect(readPullRequestEvent(body).action).toBe('other'),
   )
 })

@@ -1,4 +1,4 @@
-// A pull or merge request that a repository host tells of: noted, and deployed where it comes from the same repository.
+// Pull and merge request events: recorded, and deployed if the branch is in the same repository.
 import type { Project, PullRequest } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
 import type { PushCheck } from '../../platform/git/repositories.ts'
@@ -13,39 +13,39 @@ import {
 } from '../deployments/index.ts'
 import type { Actor } from '../identity/index.ts'
 import { openAccess } from '../projects/index.ts'
-import { effectsOf } from './deleted-branches.ts'
-import { type Delivery, findHooked, type PushResult, type Received, takeInTurn } from './deliveries.ts'
+import { describeClosedBranch } from './deleted-branches.ts'
+import { type Delivery, findHookProject, type LockedDelivery, type PushResult, receiveInTurn } from './deliveries.ts'
+import type { PullRequestEvent } from './pull-request-events.ts'
 import { isApproved, makeRoom } from './pull-requests.ts'
-import { type PushOptions, unasked } from './pushes.ts'
-import type { RequestEvent } from './request-events.ts'
+import { type PushOptions, unchecked } from './pushes.ts'
 
-export type ReceivedRequest = Delivery & { event: RequestEvent }
+export type ReceivedPullRequest = Delivery & { event: PullRequestEvent }
 
 const none = (reason: PushResult['reason'], detail: string): PushResult => ({ deployment: null, reason, detail })
 
-/** As for a push: what makes no deployment for a reason that may go leaves no trace, and can be sent again. */
-export async function takeRequest(
+/** Handles an event. If the reason against a deployment may pass, nothing is stored, so the host can send it again. */
+export async function receivePullRequest(
   db: Db,
   options: PushOptions,
   actor: Actor,
-  received: ReceivedRequest,
+  received: ReceivedPullRequest,
 ): Promise<PushResult> {
   const { event } = received
   if (event.action === 'other') return none('other_event', `The event ${event.name} is ignored.`)
   const check = await checkCommit(db, options, actor, event)
-  return takeInTurn(db, actor, received, (db, turn) => applyRequest(db, options, actor, { ...turn, event, check }))
+  return receiveInTurn(db, actor, received, (db, turn) => applyRequest(db, options, actor, { ...turn, event, check }))
 }
 
-/** Asked before the transaction. A commit of a fork is built only once it is approved, and fetched by then. */
+/** Queries the repository before the transaction. Forks need no check: they are built only after an approval. */
 async function checkCommit(
   db: Db,
   { repositories, vault }: PushOptions,
   actor: Actor,
-  { action, fromFork, branch, commit }: RequestEvent,
+  { action, fromFork, branch, commit }: PullRequestEvent,
 ): Promise<PushCheck> {
-  if (action !== 'open' || fromFork) return unasked
-  const project = await findHooked(db, actor)
-  if (project.repo === '' || !project.autoDeploy) return unasked
+  if (action !== 'open' || fromFork) return unchecked
+  const project = await findHookProject(db, actor)
+  if (project.repo === '' || !project.autoDeploy) return unchecked
   const access = await openAccess(db, vault, project.id)
   return repositories.checkPush(project.repo, { branch, commit }, askTimeoutMs, access)
 }
@@ -54,19 +54,19 @@ async function applyRequest(
   db: Db,
   options: PushOptions,
   actor: Actor,
-  { project, key, known, event, check }: Received & { event: RequestEvent; check: PushCheck },
+  { project, key, earlier, event, check }: LockedDelivery & { event: PullRequestEvent; check: PushCheck },
 ): Promise<PushResult> {
   const { projectId } = key
   if (event.repository.toLowerCase() !== repositoryName(project.repo).toLowerCase()) {
     return none('other_repository', `The project ${project.name} is linked to ${project.repo}, not to this repository.`)
   }
-  if (known) {
-    return { deployment: known.deploymentId, reason: 'already_deployed', detail: 'This event was already received.' }
+  if (earlier) {
+    return { deployment: earlier.deploymentId, reason: 'already_deployed', detail: 'This event was already received.' }
   }
-  const row = await noteRequest(db, projectId, event)
+  const row = await recordPullRequest(db, projectId, event)
   if (row === null)
     return none('pull_request_outdated', `A newer event of pull request ${event.number} was already received.`)
-  const result = await actOn(db, options, actor, { project, event, row, check })
+  const result = await deployOrClose(db, options, actor, { project, event, row, check })
   if (result.reason === 'auto_deploy_off' || result.reason === 'commit_not_found') return result
   const now = new Date()
   await db.push.create({ data: { ...key, deploymentId: result.deployment, createdAt: now } })
@@ -74,16 +74,16 @@ async function applyRequest(
   return result
 }
 
-/** Writes what the host says; null if it has said something newer before. */
-async function noteRequest(db: Db, projectId: string, event: RequestEvent): Promise<PullRequest | null> {
+/** Stores the event. Returns null if a newer one was stored already. */
+async function recordPullRequest(db: Db, projectId: string, event: PullRequestEvent): Promise<PullRequest | null> {
   const { number, ref, title, branch, fromFork, commit, updatedAt: hostUpdatedAt } = event
   const where = { projectId_number: { projectId, number } }
   const before = await db.pullRequest.findUnique({ where })
   if (before?.hostUpdatedAt && hostUpdatedAt && hostUpdatedAt < before.hostUpdatedAt) return null
   const now = new Date()
   const isClosed = event.action === 'close'
-  const said = { ref, title, branch, fromFork, commit, ...(hostUpdatedAt && { hostUpdatedAt }), updatedAt: now }
-  // A changed title says nothing of whether it is open.
+  const fields = { ref, title, branch, fromFork, commit, ...(hostUpdatedAt && { hostUpdatedAt }), updatedAt: now }
+  // A changed title does not reveal whether the pull request is open.
   const state = isClosed
     ? { state: 'CLOSED', closedAt: before?.closedAt ?? now }
     : event.action === 'open' || !before
@@ -91,29 +91,29 @@ async function noteRequest(db: Db, projectId: string, event: RequestEvent): Prom
       : {}
   if (!before) {
     await makeRoom(db, projectId)
-    return db.pullRequest.create({ data: { ...said, state: 'OPEN', ...state, projectId, number, createdAt: now } })
+    return db.pullRequest.create({ data: { ...fields, state: 'OPEN', ...state, projectId, number, createdAt: now } })
   }
-  // The deployment is that of the newest commit alone.
-  const moved = before.commit === commit ? {} : { deploymentId: null }
-  return db.pullRequest.update({ where, data: { ...said, ...state, ...moved } })
+  // `deploymentId` always belongs to the newest commit.
+  const reset = before.commit === commit ? {} : { deploymentId: null }
+  return db.pullRequest.update({ where, data: { ...fields, ...state, ...reset } })
 }
 
-type Noted = { project: Project; event: RequestEvent; row: PullRequest; check: PushCheck }
+type RecordedEvent = { project: Project; event: PullRequestEvent; row: PullRequest; check: PushCheck }
 
-async function actOn(db: Db, options: PushOptions, actor: Actor, noted: Noted): Promise<PushResult> {
-  const { event, row } = noted
-  if (row.state === 'CLOSED') return closeRequest(db, options, noted)
+async function deployOrClose(db: Db, options: PushOptions, actor: Actor, recorded: RecordedEvent): Promise<PushResult> {
+  const { event, row } = recorded
+  if (row.state === 'CLOSED') return closeRequest(db, options, recorded)
   await reopenBranch(db, { projectId: row.projectId, ref: row.fromFork ? row.ref : row.branch })
-  if (row.fromFork) return awaitApproval(noted)
+  if (row.fromFork) return awaitApproval(recorded)
   if (event.action === 'edit') return none('other_event', 'The title of the pull request was updated.')
-  const result = await deployRequest(db, options, actor, noted)
+  const result = await deployRequest(db, options, actor, recorded)
   const { projectId, number } = row
   const data = { deploymentId: result.deployment }
   await db.pullRequest.update({ where: { projectId_number: { projectId, number } }, data })
   return result
 }
 
-function awaitApproval({ project, row }: Noted): PushResult {
+function awaitApproval({ project, row }: RecordedEvent): PushResult {
   const { number, commit, deploymentId } = row
   if (isApproved(row) && deploymentId) {
     const detail = `${commit.slice(0, 7)} was already approved and built as ${deploymentId}.`
@@ -124,12 +124,12 @@ function awaitApproval({ project, row }: Noted): PushResult {
   return none('approval_needed', detail)
 }
 
-/** As a preview of the branch, unless its push came first. */
+/** Deploys the branch as a preview unless its push did so already. */
 async function deployRequest(
   db: Db,
   { urls, region, repositories }: PushOptions,
   actor: Actor,
-  { project, event: { branch, commit }, check }: Noted,
+  { project, event: { branch, commit }, check }: RecordedEvent,
 ): Promise<PushResult> {
   const ref = branch
   const newest = await db.deployment.findFirst({
@@ -157,13 +157,13 @@ async function deployRequest(
   return { deployment: id, reason: 'deployed', detail: `${branch} is being deployed as a preview.` }
 }
 
-/** A branch of the same repository may live longer than the request: what was pushed to it stays. */
-async function closeRequest(db: Db, { urls, keepHours }: PushOptions, { row }: Noted): Promise<PushResult> {
+/** Closes the branch of a fork. A branch of the same repository may outlive the request, so its pushes stay. */
+async function closeRequest(db: Db, { urls, keepHours }: PushOptions, { row }: RecordedEvent): Promise<PushResult> {
   const { projectId, fromFork, ref, branch } = row
-  const told = (effects: string[]) =>
+  const closedResult = (effects: string[]) =>
     none('pull_request_closed', ['The pull request was closed.', ...effects].join(' '))
-  if (fromFork) return told(effectsOf(await closeBranch(db, urls, { projectId, ref }), keepHours))
+  if (fromFork) return closedResult(describeClosedBranch(await closeBranch(db, urls, { projectId, ref }), keepHours))
   const ended = { projectId, ref: branch, before: null, sources: ['pull_request'] as const }
   const canceled = await supersede(db, urls, ended)
-  return told(effectsOf({ canceled: canceled.length, previews: 0 }, keepHours))
+  return closedResult(describeClosedBranch({ canceled: canceled.length, previews: 0 }, keepHours))
 }
