@@ -28,7 +28,7 @@ import { deleteExpiredSignIns } from '../services/people/index.ts'
 import { deleteOldPullRequests, deleteOldPushes } from '../services/pushes/index.ts'
 import { forgetEndedTokens } from '../services/tokens/index.ts'
 import { forgetOldTraffic } from '../services/traffic/index.ts'
-import { forgetOldUploads } from '../services/uploads/index.ts'
+import { deleteOldUploads } from '../services/uploads/index.ts'
 import { requeueForgottenChecks } from '../services/verification/index.ts'
 import { pruneDeliveries, pruneSurplus } from '../services/webhooks/index.ts'
 import type { Closing } from './opening/closing.ts'
@@ -62,7 +62,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     pushes: (signal) => deleteOldPushes(db, signal),
     pull_requests: (signal) => deleteOldPullRequests(db, signal),
     cron_runs: (signal) => forgetOldRuns(db, signal),
-    uploads: (signal) => forgetOldUploads(db, signal),
+    uploads: (signal) => deleteOldUploads(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
     nodes: () => forgetLostNodes(db),

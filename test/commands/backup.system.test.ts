@@ -15,7 +15,7 @@ import { loadConfig } from '../../src/config.ts'
 import { openStorage } from '../../src/roles/opening/storage.ts'
 import { freePort } from '../helpers/ports.ts'
 import { until } from '../helpers/until.ts'
-import { advisoryLocks, cleanUp, emptyDatabase, query } from '../services/backups/place.ts'
+import { advisoryLocks, cleanUp, emptyDatabase, query } from '../services/backups/installation.ts'
 
 vi.setConfig({ testTimeout: 240_000 })
 

@@ -5,7 +5,7 @@ import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 import { blobName, type Encoding } from '../../platform/artifacts/blobs.ts'
 import type { Database } from '../../platform/database/database.ts'
 import { findServed } from '../../services/deployments/index.ts'
-import { noteLost } from '../../services/uploads/index.ts'
+import { markLost } from '../../services/uploads/index.ts'
 import { readManifests } from './references.ts'
 
 export type MendOptions = { db: Database; artifacts: Artifacts; log: Logger }
@@ -54,10 +54,8 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
     const ready = deploymentIds.filter((id) => served.get(id) === 'READY')
     // Only a new deployment of the same files could need it, and would upload it again. The sweep removes the rest.
     if (ready.length === 0) {
-      const wasSource = name === hash && (await noteLost(db, [hash]))
-      const what = wasSource
-        ? 'will be uploaded again by the next deployment that has it'
-        : 'is not needed by any deployment'
+      const wasSource = name === hash && (await markLost(db, [hash]))
+      const what = wasSource ? 'is asked for when it is deployed again' : 'is not needed by any deployment'
       return settled(name, `a damaged file ${what}`)
     }
     log.error({ file: name, deploymentIds: ready }, 'a file of these deployments is damaged; one of them is rebuilt')

@@ -1,4 +1,4 @@
-// The archive of a backup: a tar whose first entry says what it is, and whose last one proves that all of it is there.
+// The archive of a backup: a tar whose first entry describes it and whose last entry authenticates all of it.
 import { createHmac, type Hmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
@@ -11,22 +11,22 @@ import { BadArchive, readTar, type TarEntry, tarEnd, tarPadding } from '../../pl
 const headPath = 'head.json'
 const endPath = 'end.json'
 const format = 1
-// An archive lists its tables and its incomplete deployments in these; nothing else in them grows.
+// Limit of the first and last entry, which grow with the number of tables and incomplete deployments.
 const maxJsonBytes = 16 << 20
 const blockBytes = 256 << 10
 
 const Head = Type.Object({
   format: Type.Integer(),
   createdAt: Type.String(),
-  /** What was applied to the database. */
+  /** Migrations applied to the database. */
   migrations: Type.Array(Type.Object({ name: Type.String(), checksum: Type.String() })),
-  /** In an order in which no row comes before one that it refers to. */
+  /** Ordered by foreign keys: no row comes before one that it references. */
   tables: Type.Array(Type.Object({ name: Type.String(), columns: Type.Array(Type.String()) })),
   partitions: Type.Array(Type.Object({ name: Type.String(), parent: Type.String(), bound: Type.String() })),
   sequences: Type.Array(Type.Object({ name: Type.String(), value: Type.String() })),
-  /** Fingerprints of SECRETS_KEY and of the old keys; the first one's key signs the archive. */
+  /** Fingerprints of SECRETS_KEY and the old keys; the first key signs the archive. */
   keys: Type.Array(Type.String(), { minItems: 1 }),
-  /** In base64, only where the key is a file of the data directory itself, which production does not allow. */
+  /** Base64; only if the key is a file in the data directory, which production does not allow. */
   secretsKey: Type.Optional(Type.String()),
 })
 export type Head = Static<typeof Head>
@@ -35,24 +35,24 @@ const End = Type.Object({
   entries: Type.Integer(),
   bytes: Type.Integer(),
   deployments: Type.Integer(),
-  /** What could not be backed up whole, with the reason. */
+  /** Items that could not be backed up completely, and why. */
   incomplete: Type.Array(Type.Object({ what: Type.String(), why: Type.String() })),
   mac: Type.String(),
 })
 export type End = Static<typeof End>
 
-export type Unpacked =
+export type BackupEntry =
   | (Extract<TarEntry, { kind: 'file' }> & { content: AsyncGenerator<Buffer> })
   | Exclude<TarEntry, { kind: 'file' }>
 
-/** Not the key itself: what one key does is not to be confused with what another use of it does. */
+/** Derives a separate key, so a MAC of a backup is valid for nothing else that uses SECRETS_KEY. */
 function macOf(key: Buffer): Hmac {
   return createHmac('sha256', Buffer.from(hkdfSync('sha256', key, '', 'berth backup', 32)))
 }
 
 export type Summary = Pick<End, 'deployments' | 'incomplete'>
 
-/** The bytes of the archive; `summary` is asked when all entries are packed. */
+/** Packs the archive. `summary` is called after the last entry. */
 export async function* pack(
   head: Omit<Head, 'format'>,
   key: Buffer,
@@ -89,14 +89,14 @@ function json(path: string, value: object): Extract<TreeEntry, { kind: 'file' }>
 
 export type OpenArchive = {
   head: Head
-  entries(): AsyncGenerator<Unpacked>
-  /** Only after the last entry. */
+  entries(): AsyncGenerator<BackupEntry>
+  /** Available only after the last entry. */
   end(): End
 }
 
 /**
- * Reads the archive. `keyFor` is asked for the key that signed it. Whoever has read all entries without an error has
- * read what was written: no byte is missing or was changed.
+ * Opens the archive. `keyFor` returns the key that signed it. Reading all entries without an error proves that no byte
+ * is missing or changed.
  */
 export async function openArchive(file: string, keyFor: (head: Head) => Buffer): Promise<OpenArchive> {
   const source = createReadStream(file, { highWaterMark: blockBytes })
@@ -140,13 +140,13 @@ export async function openArchive(file: string, keyFor: (head: Head) => Buffer):
     bytes += size
   }
 
-  /** Nothing but the two empty blocks may follow, and the compressed stream must end as it should. */
-  async function finish(size: number): Promise<End> {
-    const told = checked(End, parseJson(await whole(size)))
-    const given = Buffer.from(told.mac, 'hex')
-    const own = mac.digest()
-    const same = given.length === own.length && timingSafeEqual(given, own)
-    if (!same || told.entries !== count || told.bytes !== bytes || (await next())) {
+  /** Checks the MAC, that only the two empty blocks of a tar follow, and that the compressed stream ends properly. */
+  async function readEnd(size: number): Promise<End> {
+    const end = checked(End, parseJson(await whole(size)))
+    const expectedMac = Buffer.from(end.mac, 'hex')
+    const actualMac = mac.digest()
+    const isAuthentic = expectedMac.length === actualMac.length && timingSafeEqual(expectedMac, actualMac)
+    if (!isAuthentic || end.entries !== count || end.bytes !== bytes || (await next())) {
       throw new BadArchive('The archive is damaged.')
     }
     try {
@@ -156,7 +156,7 @@ export async function openArchive(file: string, keyFor: (head: Head) => Buffer):
     } catch (error) {
       explain(error)
     }
-    return told
+    return end
   }
 
   return {
@@ -167,7 +167,7 @@ export async function openArchive(file: string, keyFor: (head: Head) => Buffer):
           const entry = await next()
           if (!entry) throw new BadArchive('The archive is cut short.')
           if (entry.path === endPath && entry.kind === 'file') {
-            end = await finish(entry.size)
+            end = await readEnd(entry.size)
             return
           }
           mac.update(entry.head)
@@ -191,7 +191,7 @@ export async function openArchive(file: string, keyFor: (head: Head) => Buffer):
   }
 }
 
-/** Errors of the compressed stream, in words. */
+/** Turns errors of the compressed stream into readable ones. */
 function explain(error: unknown): never {
   const { code } = error as { code?: string }
   if (error instanceof TruncatedStream || code === 'Z_BUF_ERROR') throw new BadArchive('The archive is cut short.')
@@ -199,7 +199,7 @@ function explain(error: unknown): never {
   throw error
 }
 
-/** Undefined for what is not JSON. */
+/** Returns undefined for invalid JSON. */
 export function parseJson(text: Buffer): unknown {
   try {
     return JSON.parse(text.toString())

@@ -1,4 +1,4 @@
-// Writes a backup: one snapshot of the database, then the files that its deployments need and are made from, while everything runs on.
+// Writes a backup of a running installation: a database snapshot, then the files and sources of its deployments.
 import { createWriteStream } from 'node:fs'
 import { rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -12,58 +12,58 @@ import { keyIdOf } from '../../platform/secrets/secrets.ts'
 import { pack, type Summary } from './archive.ts'
 import { listUploaded, readArtifacts, readPlainFiles } from './files.ts'
 import { readRepositories } from './repositories.ts'
-import { beOnlyBackup, holdArtifacts, readMigrations, readReady, readUploadedContents } from './statements.ts'
+import { acquireBackupLock, lockArtifacts, readMigrations, readReady, readUploadedContents } from './statements.ts'
 import { readLayout, readRows } from './tables.ts'
 
-export type Place = {
+export type Installation = {
   databaseUrl: string
   dataDir: string
   artifacts: Artifacts
-  /** Where git is found. */
+  /** The PATH on which to find git. */
   searchPath: string
-  /** SECRETS_KEY, then the old ones. */
+  /** SECRETS_KEY, then the old keys. */
   keys: readonly [Buffer, ...Buffer[]]
-  /** Whether the first key is a file of the data directory: then it goes along. */
+  /** Whether the first key is a file in the data directory; the backup then includes it. */
   ownsKey: boolean
 }
 
-/** A reason that the operator can act on. */
+/** An error that the operator can act on. */
 export class BackupError extends Error {
   override name = 'BackupError'
 }
 
-const contentsAtOnce = 10_000
+const pageSize = 10_000
 
-// What is large is compressed already.
+// The large files are compressed already.
 const compression = { level: 1, chunkSize: 256 << 10 }
 
-/** Writes `file` as a whole or not at all; a file of this name is replaced at the end. */
+/** Writes `file` completely or not at all. An existing file is replaced at the end. */
 export async function writeBackup(
-  place: Place,
+  installation: Installation,
   file: string,
   signal: AbortSignal,
 ): Promise<Summary & { bytes: number }> {
-  const aside = `${file}.partial`
+  const partial = `${file}.partial`
   const lost = new AbortController()
-  const connection = await connectAlone(place.databaseUrl)
-  // Without its lock on the artifacts the backup could miss what is removed meanwhile.
+  const connection = await connectAlone(installation.databaseUrl)
+  // Without its lock on the artifacts, the backup could miss files deleted in the meantime.
   connection.client.on('error', (error) => lost.abort(error))
   try {
-    if (!(await beOnlyBackup(connection.db, {}))[0]!.only) throw new BackupError('Another backup is under way.')
-    await rm(aside, { force: true })
-    const { bytes, summary } = await begin(connection, place)
+    if (!(await acquireBackupLock(connection.db, {}))[0]!.only) throw new BackupError('Another backup is in progress.')
+    await rm(partial, { force: true })
+    const { bytes, summary } = await startBackup(connection, installation)
     await pipeline(
       inBlocks(bytes),
       createGzip(compression),
-      createWriteStream(aside, { flags: 'wx', mode: 0o600, flush: true }),
+      createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true }),
       { signal: AbortSignal.any([signal, lost.signal]) },
     )
-    await rename(aside, file)
-    // A new name in a directory outlives a power failure only if the directory is written too.
+    await rename(partial, file)
+    // The new name survives a power failure only if the directory is synced too.
     await syncPath(dirname(file))
     return { ...summary, bytes: (await stat(file)).size }
   } catch (error) {
-    await rm(aside, { force: true }).catch(() => {})
+    await rm(partial, { force: true }).catch(() => {})
     if (signal.aborted) throw new BackupError('The backup was interrupted; nothing was written.')
     throw explain(error, file, lost.signal.aborted)
   } finally {
@@ -71,15 +71,15 @@ export async function writeBackup(
   }
 }
 
-/** Takes the snapshot; the bytes are read from it as they are asked for. */
-async function begin(
+/** Takes the snapshot. The returned bytes are read from it lazily. */
+async function startBackup(
   connection: Connection,
-  place: Place,
+  installation: Installation,
 ): Promise<{ bytes: AsyncGenerator<Buffer>; summary: Summary }> {
   const { db, client } = connection
-  const { dataDir, artifacts, searchPath, keys, ownsKey } = place
-  // Before the snapshot: what is removed from now on, the snapshot does not know.
-  await holdArtifacts(db, {})
+  const { dataDir, artifacts, searchPath, keys, ownsKey } = installation
+  // Locked before the snapshot, so nothing that the snapshot references is deleted.
+  await lockArtifacts(db, {})
   await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
   const migrations = await readMigrations(db, {}).catch((error) => {
     if (error.code !== '42P01') throw error
@@ -87,21 +87,21 @@ async function begin(
   })
   const layout = await readLayout(connection)
   const ready = (await readReady(db, {})).map(({ id }) => id)
-  // A database that was not migrated yet may have none.
+  // A database that is not fully migrated may lack this table.
   const hasUploads = layout.tables.some(({ name }) => name === 'source_file')
   const uploaded = await listUploaded(async (after) =>
-    hasUploads ? readUploadedContents(db, { after, limit: contentsAtOnce }) : [],
+    hasUploads ? readUploadedContents(db, { after, limit: pageSize }) : [],
   )
   const summary: Summary = { deployments: ready.length, incomplete: [] }
-  const note = (what: string, why: string) => void summary.incomplete.push({ what, why })
+  const recordIncomplete = (what: string, why: string) => void summary.incomplete.push({ what, why })
 
   async function* entries(): AsyncGenerator<TreeEntry> {
     yield* readRows(connection, layout.tables)
-    // A transaction that stays open keeps the database from tidying up.
+    // A long transaction would block vacuuming.
     await client.query('COMMIT')
     yield* readPlainFiles(dataDir)
-    yield* readRepositories(join(dataDir, 'repos'), searchPath, note)
-    yield* readArtifacts(artifacts, ready, uploaded, note)
+    yield* readRepositories(join(dataDir, 'repos'), searchPath, recordIncomplete)
+    yield* readArtifacts(artifacts, ready, uploaded, recordIncomplete)
   }
 
   const head = {

@@ -1,16 +1,16 @@
-// The files of a backup: what the deployments of the snapshot are served from, and the small files of the data directory.
+// The files of a backup: artifacts and sources of the deployments, and the small files of the data directory.
 import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { type Artifacts, type Encoding, type Manifest, StoreUnavailable } from '../../platform/artifacts/artifacts.ts'
 import { chunksOf, fileEntry, readTree, type TreeEntry } from '../../platform/artifacts/trees.ts'
 
-/** Notes what is missing or damaged; the backup goes on without it. */
-export type Note = (what: string, why: string) => void
+/** Records what is missing or damaged; the backup continues without it. */
+export type RecordIncomplete = (what: string, why: string) => void
 
 const encodings = [undefined, 'br', 'gzip'] as const
 
-/** Of the data directory itself; the second is the mode it is restored with. */
+/** Files of the data directory itself, with the mode for restoring them. */
 export const plainFiles = [
   ['ca/root.key', 0o600],
   ['ca/root.pem', 0o644],
@@ -29,13 +29,13 @@ export async function* readPlainFiles(dataDir: string): AsyncGenerator<TreeEntry
   }
 }
 
-/** The hash as 32 characters instead of 64: these are the only things in memory that grow with what is stored. */
+/** The hash in 32 characters instead of 64, because the hashes in memory grow with the number of stored files. */
 const shortOf = (hash: string) => Buffer.from(hash, 'hex').toString('latin1')
 
-/** What deployments are made from, by the short form of the hash: its size. */
+/** Sizes of uploaded contents by the short form of their hash. */
 export type Contents = Map<string, number>
 
-/** Reads, in pages, what was uploaded; `read` is asked for what comes behind the given hash. */
+/** Lists uploaded contents in pages; `read` returns those after the given hash. */
 export async function listUploaded(
   read: (after: string) => Promise<{ sha256: string; size: string }[]>,
 ): Promise<Contents> {
@@ -48,12 +48,12 @@ export async function listUploaded(
   }
 }
 
-/** The blobs, the manifest and the tree of each deployment, and what was uploaded; a blob that several need is packed once. */
+/** Yields the blobs, manifest and tree of each deployment, and uploaded contents. Each blob is packed once. */
 export async function* readArtifacts(
   artifacts: Artifacts,
   ids: readonly string[],
   uploaded: Contents,
-  note: Note,
+  recordIncomplete: RecordIncomplete,
 ): AsyncGenerator<TreeEntry> {
   const packed = new Set<string>()
   const damaged = new Map<string, string>()
@@ -71,7 +71,7 @@ export async function* readArtifacts(
   for (const id of ids) {
     const manifest = await artifacts.read(id, { fresh: true })
     if (!manifest) {
-      note(id, 'its manifest is missing or damaged')
+      recordIncomplete(id, 'its manifest is missing or damaged')
       await artifacts.report(id)
       continue
     }
@@ -97,30 +97,30 @@ export async function* readArtifacts(
         }
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error
-        // What a process of ours does to the tree is excluded by the lock; this is somebody else, or the disk.
+        // The lock excludes our own processes, so another program or the disk caused this.
         faults.add(`its tree cannot be read (${(error as Error).message})`)
       }
     }
-    for (const fault of faults) note(id, fault)
+    for (const fault of faults) recordIncomplete(id, fault)
     yield manifestOf(id, manifest)
   }
   for (const [short, size] of uploaded) {
     const hash = Buffer.from(short, 'latin1').toString('hex')
     if (!packed.has(short)) yield* readBlob(hash, size)
     const fault = damaged.get(blobEntry(hash))
-    if (fault) note('what was uploaded', fault)
+    if (fault) recordIncomplete('what was uploaded', fault)
   }
 }
 
-/** Without the archive of its tree, which only some stores have: the tree itself is packed. */
+/** The manifest without the archive of its tree, which only some stores have. The tree itself is packed instead. */
 function manifestOf(id: string, { tree: _, ...manifest }: Manifest): TreeEntry {
   const content = Buffer.from(JSON.stringify(manifest))
   return { kind: 'file', path: manifestEntry(id), mode: 0o644, size: content.length, content: [content] }
 }
 
-/** What is wrong with a blob, if anything is; a compressed copy has no hash to be held to. */
+/** Describes the fault of a blob, or returns null. Compressed copies have no hash to compare. */
 async function faultOf(file: FileHandle, size: number, hash: string | undefined): Promise<string | null> {
-  if ((await file.stat()).size !== size) return 'has another size'
+  if ((await file.stat()).size !== size) return 'has the wrong size'
   if (hash === undefined) return null
   const digest = createHash('sha256')
   for await (const chunk of chunksOf(file, size)) digest.update(chunk)

@@ -1,3 +1,3 @@
-// Door of backups: written while everything runs, restored into an empty installation.
+// Public entry point of backups: written from a running installation, restored into an empty one.
 export { BackupError, writeBackup } from './backup.ts'
 export { checkArchive, type Migrations, refuseFilledDatabase, restoreArchive } from './restore.ts'

@@ -1,23 +1,27 @@
-// The git repositories of the data directory, as bundles: git itself sees to it that each one is consistent and whole.
+// The git repositories of the data directory, as bundles: git ensures that each one is consistent and complete.
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { TreeEntry } from '../../platform/artifacts/trees.ts'
 import { BadArchive } from '../../platform/files/tar.ts'
 import { spawnGit } from '../../platform/git/git-process.ts'
-import type { Note } from './files.ts'
+import type { RecordIncomplete } from './files.ts'
 import { inPieces } from './tables.ts'
 
 const part = '(?![.-])[A-Za-z0-9._-]+'
-const ofRepository = new RegExp(`^repos/(${part}/${part}\\.git)/(HEAD|\\d{6,})$`)
+const repositoryPath = new RegExp(`^repos/(${part}/${part}\\.git)/(HEAD|\\d{6,})$`)
 const branch = /^refs\/heads\/[^\s~^:?*[\\]+$/
 
-/** The repository that an entry is a piece of, as `<owner>/<name>.git`. */
+/** The repository to which an entry belongs, as `<owner>/<name>.git`. */
 export function repositoryOf(path: string): string | undefined {
-  return ofRepository.exec(path)?.[1]
+  return repositoryPath.exec(path)?.[1]
 }
 
-/** `HEAD` and the pieces of the bundle; an empty repository has only the first. Settings and hooks are left behind. */
-export async function* readRepositories(root: string, searchPath: string, note: Note): AsyncGenerator<TreeEntry> {
+/** Yields `HEAD` and the pieces of the bundle, or only `HEAD` of an empty repository. Skips settings and hooks. */
+export async function* readRepositories(
+  root: string,
+  searchPath: string,
+  recordIncomplete: RecordIncomplete,
+): AsyncGenerator<TreeEntry> {
   for (const repository of await findRepositories(root)) {
     const git = runGit(searchPath, join(root, repository))
     const path = `repos/${repository}`
@@ -32,24 +36,24 @@ export async function* readRepositories(root: string, searchPath: string, note: 
       }
     } catch (error) {
       if (!(error instanceof GitFailure)) throw error
-      note(`the repository ${repository}`, error.message)
+      recordIncomplete(`the repository ${repository}`, error.message)
     }
   }
 }
 
 async function findRepositories(root: string): Promise<string[]> {
   const found: string[] = []
-  const below = async (path: string) =>
-    (await readdir(path, { withFileTypes: true })).filter((one) => one.isDirectory())
-  for (const owner of await below(root).catch(() => [])) {
-    for (const { name } of await below(join(root, owner.name))) {
+  const subdirectories = async (path: string) =>
+    (await readdir(path, { withFileTypes: true })).filter((entry) => entry.isDirectory())
+  for (const owner of await subdirectories(root).catch(() => [])) {
+    for (const { name } of await subdirectories(join(root, owner.name))) {
       if (repositoryOf(`repos/${owner.name}/${name}/HEAD`)) found.push(`${owner.name}/${name}`)
     }
   }
   return found.sort()
 }
 
-/** Makes a repository of what `readRepositories` packed of it; false if git refuses the bundle. */
+/** Creates a repository from the entries of `readRepositories`. Returns false if git refuses the bundle. */
 export async function writeRepository(
   root: string,
   searchPath: string,
@@ -83,15 +87,15 @@ export async function writeRepository(
 
 class GitFailure extends Error {}
 
-/** What git prints; the end throws if git failed. */
+/** Yields the output of git, then throws if git failed. */
 function runGit(searchPath: string, directory: string) {
   return async function* (...args: string[]): AsyncGenerator<Buffer> {
-    const ending = new AbortController()
-    const child = spawnGit({ args: ['-C', directory, ...args], searchPath, protocols: 'file', signal: ending.signal })
+    const abort = new AbortController()
+    const child = spawnGit({ args: ['-C', directory, ...args], searchPath, protocols: 'file', signal: abort.signal })
     child.stdin.end()
-    let complaint = ''
+    let stderr = ''
     child.stderr.on('data', (chunk: Buffer) => {
-      complaint = `${complaint}${chunk}`.slice(0, 500)
+      stderr = `${stderr}${chunk}`.slice(0, 500)
     })
     const closed = new Promise<number | null>((resolve) => {
       child.on('error', () => resolve(null))
@@ -100,9 +104,9 @@ function runGit(searchPath: string, directory: string) {
     try {
       yield* child.stdout
       const code = await closed
-      if (code !== 0) throw new GitFailure(`git ${args[0]} failed: ${complaint.trim().split('\n')[0] || code}`)
+      if (code !== 0) throw new GitFailure(`git ${args[0]} failed: ${stderr.trim().split('\n')[0] || code}`)
     } finally {
-      ending.abort()
+      abort.abort()
     }
   }
 }

@@ -1,11 +1,11 @@
-// Restores a backup into an empty place: checks the whole archive first, then loads the database in one transaction.
+// Restores a backup into an empty installation: checks the whole archive, then loads the database in one transaction.
 import { join } from 'node:path'
 import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 import { type Connection, connectAlone } from '../../platform/database/database.ts'
 import { syncFileSystems, syncTree } from '../../platform/files/durable.ts'
 import { BadArchive } from '../../platform/files/tar.ts'
 import { keyIdOf } from '../../platform/secrets/secrets.ts'
-import { type End, type Head, openArchive, type Unpacked } from './archive.ts'
+import { type BackupEntry, type End, type Head, openArchive } from './archive.ts'
 import { BackupError } from './backup.ts'
 import { repositoryOf, writeRepository } from './repositories.ts'
 import { analyzeTables, isEmpty } from './statements.ts'
@@ -22,17 +22,17 @@ export type Migrations = {
   applyFunctions(client: Connection['client']): Promise<unknown>
 }
 
-export type Checked = { head: Head; key: Buffer; databaseBytes: number; fileBytes: number }
+export type CheckedArchive = { head: Head; key: Buffer; databaseBytes: number; fileBytes: number }
 
-/** Reads the archive from end to end, and writes nothing. Throws unless it is whole, and one that can be restored here. */
+/** Reads the whole archive without writing anything. Throws unless it is complete and can be restored here. */
 export async function checkArchive(
   file: string,
-  given: readonly Buffer[] | null,
+  keys: readonly Buffer[] | null,
   all: Migrations['all'],
-): Promise<Checked> {
-  const archive = await openArchive(file, (head) => keyOf(head, given))
+): Promise<CheckedArchive> {
+  const archive = await openArchive(file, (head) => keyOf(head, keys))
   checkMigrations(archive.head, all)
-  const checked = { head: archive.head, key: keyOf(archive.head, given), databaseBytes: 0, fileBytes: 0 }
+  const checked = { head: archive.head, key: keyOf(archive.head, keys), databaseBytes: 0, fileBytes: 0 }
   for await (const entry of archive.entries()) {
     if (entry.kind !== 'file') continue
     if (tableOf(entry.path) === undefined) checked.fileBytes += entry.size
@@ -42,9 +42,9 @@ export async function checkArchive(
   return checked
 }
 
-/** The key that signed the archive. Every key that it needs must be among those given, else its secrets stay closed. */
-function keyOf(head: Head, given: readonly Buffer[] | null): Buffer {
-  const keys = given ?? (head.secretsKey === undefined ? [] : [Buffer.from(head.secretsKey, 'base64')])
+/** Finds the key that signed the archive. Throws unless all its keys are provided, since its secrets need them. */
+function keyOf(head: Head, provided: readonly Buffer[] | null): Buffer {
+  const keys = provided ?? (head.secretsKey === undefined ? [] : [Buffer.from(head.secretsKey, 'base64')])
   const byFingerprint = new Map(keys.map((key) => [keyIdOf(key), key]))
   const missing = head.keys.find((one) => !byFingerprint.has(one))
   if (missing === undefined) return byFingerprint.get(head.keys[0]!)!
@@ -81,8 +81,8 @@ export type Target = {
 }
 
 /**
- * Nobody sees anything of the database before all is there, and the files are on the disk: until then it is empty, and a
- * server that starts waits for the lock of migrations. Returns what the archive says of itself, and what was left out.
+ * The database stays empty to others until everything, including the files, is on disk; a server that starts meanwhile
+ * waits for the migration lock. Returns the archive's summary, with the items that could not be restored.
  */
 export async function restoreArchive(file: string, key: Buffer, target: Target): Promise<End> {
   const { dataDir, artifacts, searchPath, migrations } = target
@@ -91,15 +91,15 @@ export async function restoreArchive(file: string, key: Buffer, target: Target):
   const connection = await connectAlone(target.databaseUrl)
   const { client } = connection
   const unpack = createUnpacker(dataDir, artifacts)
-  const refused: End['incomplete'] = []
+  const skipped: End['incomplete'] = []
 
   async function loadAll(foreign: readonly string[]): Promise<void> {
     const entries = archive.entries()
     let next = await entries.next()
-    /** This entry and those after it that belong to the same. */
-    async function* run(belongs: (path: string) => boolean): AsyncGenerator<Extract<Unpacked, { kind: 'file' }>> {
+    /** The current entry and the following ones that belong together. */
+    async function* run(belongs: (path: string) => boolean): AsyncGenerator<Extract<BackupEntry, { kind: 'file' }>> {
       for (; !next.done && belongs(next.value.path); next = await entries.next()) {
-        if (next.value.kind !== 'file') throw new BadArchive(`${next.value.path} is no file.`)
+        if (next.value.kind !== 'file') throw new BadArchive(`${next.value.path} is not a file.`)
         yield next.value
       }
     }
@@ -115,7 +115,7 @@ export async function restoreArchive(file: string, key: Buffer, target: Target):
       } else if (repository !== undefined) {
         const pieces = run((path) => repositoryOf(path) === repository)
         const whole = await writeRepository(join(dataDir, 'repos'), searchPath, repository, pieces)
-        if (!whole) refused.push({ what: `the repository ${repository}`, why: 'git does not accept its bundle' })
+        if (!whole) skipped.push({ what: `the repository ${repository}`, why: 'git does not accept its bundle' })
       } else {
         await unpack(next.value)
         next = await entries.next()
@@ -129,12 +129,12 @@ export async function restoreArchive(file: string, key: Buffer, target: Target):
     await refuseFilledDatabase(connection)
     await migrations.createTable(client)
     const before = new Set(head.migrations.map(({ name }) => name))
-    const apply = async (wanted: (name: string) => boolean) => {
-      for (const { name } of migrations.all) if (wanted(name)) await migrations.apply(client, name)
+    const apply = async (filter: (name: string) => boolean) => {
+      for (const { name } of migrations.all) if (filter(name)) await migrations.apply(client, name)
     }
     await apply((name) => before.has(name))
     const foreign = await prepareTables(connection, head)
-    for (const name of foreign) refused.push({ what: `the table ${name}`, why: 'it is not one of Berth' })
+    for (const name of foreign) skipped.push({ what: `the table ${name}`, why: 'it is not part of Berth' })
     await loadAll(foreign)
     await finishTables(connection, head)
     await apply((name) => !before.has(name))
@@ -143,13 +143,13 @@ export async function restoreArchive(file: string, key: Buffer, target: Target):
     await client.query('COMMIT')
     await client.query(analyzeTables(head.tables.filter(({ name }) => !foreign.includes(name))))
     const end = archive.end()
-    return { ...end, incomplete: [...end.incomplete, ...refused] }
+    return { ...end, incomplete: [...end.incomplete, ...skipped] }
   } finally {
     await connection.close().catch(() => {})
   }
 }
 
-/** Once for all files, where this machine can do that: to wait for each of a hundred thousand takes minutes. */
+/** Syncs whole file systems if possible: syncing a hundred thousand files one by one takes minutes. */
 async function makeDurable(dataDir: string): Promise<void> {
   if (await syncFileSystems([dataDir])) return
   for (const name of ['artifacts', 'ca', 'repos']) await syncTree(join(dataDir, name))

@@ -1,4 +1,4 @@
-// The tables of a backup: copied out in pieces that a tar can hold, and copied in before any trigger or reader sees them.
+// The tables of a backup: copied out in pieces that fit into a tar, and copied in with triggers disabled.
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import type { TreeEntry } from '../../platform/artifacts/trees.ts'
@@ -20,25 +20,25 @@ import {
   type Table,
 } from './statements.ts'
 
-// The size of an entry comes before its content, and nobody knows the size of a table before it is read.
+// A tar entry starts with its size, and the size of a table is unknown until it is read, so we buffer pieces.
 const pieceBytes = 4 << 20
 
 export type Layout = Pick<Head, 'tables' | 'partitions' | 'sequences'>
 
-/** What the database consists of; the tables stay as they are until the transaction of the connection ends. */
+/** Reads the layout of the database and locks the tables until the transaction ends. */
 export async function readLayout({ db, client }: Connection): Promise<Layout> {
   const tables = inOrder(await readTables(db, {}))
   await client.query(lockTables(tables))
   return { tables, partitions: await readPartitions(db, {}), sequences: await readSequences(db, {}) }
 }
 
-/** Tables after those that their rows refer to. */
+/** Orders tables after those that they reference. */
 export function inOrder(tables: (Table & { needs: readonly string[] })[]): { name: string; columns: string[] }[] {
   const left = new Map(tables.map((table) => [table.name, table]))
   const ordered: { name: string; columns: string[] }[] = []
   while (left.size > 0) {
     const next = [...left.values()].filter(({ needs }) => !needs.some((name) => left.has(name)))
-    if (next.length === 0) throw new Error(`The tables ${[...left.keys()].join(', ')} refer to each other in a circle.`)
+    if (next.length === 0) throw new Error(`The tables ${[...left.keys()].join(', ')} reference each other in a cycle.`)
     for (const { name, columns } of next) {
       ordered.push({ name, columns: [...columns] })
       left.delete(name)
@@ -48,11 +48,11 @@ export function inOrder(tables: (Table & { needs: readonly string[] })[]): { nam
 }
 
 const pathOf = (table: string, piece: number) => `database/${table}/${String(piece).padStart(6, '0')}`
-const ofTable = /^database\/([^/]+)\/\d{6,}$/
+const tablePath = /^database\/([^/]+)\/\d{6,}$/
 
-/** The table that an entry is a piece of. */
+/** The table to which an entry belongs. */
 export function tableOf(path: string): string | undefined {
-  return ofTable.exec(path)?.[1]
+  return tablePath.exec(path)?.[1]
 }
 
 export async function* readRows({ client }: Connection, tables: readonly Table[]): AsyncGenerator<TreeEntry> {
@@ -65,46 +65,45 @@ export async function* readRows({ client }: Connection, tables: readonly Table[]
   }
 }
 
-/** A stream in pieces of some megabytes, each as the chunks that came. */
+/** Splits a stream into pieces of a few megabytes, each a list of chunks. */
 export async function* inPieces(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer[]> {
-  let held: Buffer[] = []
+  let chunks: Buffer[] = []
   let length = 0
   for await (const chunk of stream) {
-    held.push(chunk)
+    chunks.push(chunk)
     length += chunk.length
     if (length < pieceBytes) continue
-    yield held
-    held = []
+    yield chunks
+    chunks = []
     length = 0
   }
-  if (length > 0) yield held
+  if (length > 0) yield chunks
 }
 
 /**
- * Makes the tables ready for rows: with the partitions of the archive, and no trigger. Returns the names of tables that
- * somebody else made beside ours.
+ * Prepares the tables for loading: creates the partitions of the archive and disables triggers. Returns the names of
+ * tables in the archive that are not ours.
  */
 export async function prepareTables({ db, client }: Connection, { tables, partitions }: Layout): Promise<string[]> {
-  const known = new Map((await readTables(db, {})).map(({ name, columns }) => [name, columns]))
-  const ours = tables.filter(({ name }) => known.has(name))
-  for (const { name, columns } of ours) {
-    const unknown = columns.find((column) => !known.get(name)!.includes(column))
+  const own = new Map((await readTables(db, {})).map(({ name, columns }) => [name, columns]))
+  for (const { name, columns } of tables.filter(({ name }) => own.has(name))) {
+    const unknown = columns.find((column) => !own.get(name)!.includes(column))
     if (unknown !== undefined) throw new BadArchive(`The archive has a column ${unknown} that ${name} does not have.`)
   }
-  await client.query(emptyTables([...known.keys()]))
-  const wanted = partitions.filter(({ parent }) => known.has(parent))
-  const unfit = wanted.find(({ bound }) => !isBound(bound))
-  if (unfit) throw new BadArchive(`The archive has a partition ${unfit.name} that does not fit.`)
-  // Instead of those that the migrations made, whose bounds depend on the time.
+  await client.query(emptyTables([...own.keys()]))
+  const ownPartitions = partitions.filter(({ parent }) => own.has(parent))
+  const invalid = ownPartitions.find(({ bound }) => !isBound(bound))
+  if (invalid) throw new BadArchive(`The archive has a partition ${invalid.name} with an invalid bound.`)
+  // Replace the partitions that the migrations created, because their bounds depend on the time.
   for (const { name, parent } of await readPartitions(db, {})) {
-    if (wanted.some((partition) => partition.parent === parent)) await client.query(dropTable(name))
+    if (ownPartitions.some((partition) => partition.parent === parent)) await client.query(dropTable(name))
   }
-  for (const partition of wanted) await client.query(createPartition(partition))
+  for (const partition of ownPartitions) await client.query(createPartition(partition))
   for (const name of await allNames(db)) await client.query(setTriggers(name, false))
-  return tables.filter(({ name }) => !known.has(name)).map(({ name }) => name)
+  return tables.filter(({ name }) => !own.has(name)).map(({ name }) => name)
 }
 
-/** As PostgreSQL writes the bounds of a range; it stands in a statement, so nothing else is accepted. */
+/** Accepts only range bounds as PostgreSQL prints them, because the bound becomes part of a statement. */
 function isBound(bound: string): boolean {
   return /^(DEFAULT|FOR VALUES FROM \(('[\w :.+-]+'|MINVALUE)\) TO \(('[\w :.+-]+'|MAXVALUE)\))$/.test(bound)
 }

@@ -1,21 +1,21 @@
-// Writes the files of an archive into an empty data directory. The archive may be hostile: every path is one that is known.
+// Writes the files of an archive into an empty data directory. Only known paths are valid: the archive may be hostile.
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { Artifacts, Encoding, Manifest } from '../../platform/artifacts/artifacts.ts'
 import { BadArchive } from '../../platform/files/tar.ts'
-import { parseJson, type Unpacked } from './archive.ts'
+import { type BackupEntry, parseJson } from './archive.ts'
 import { blobEntry, manifestEntry, plainFiles } from './files.ts'
 
-type FileEntry = Extract<Unpacked, { kind: 'file' }>
+type FileEntry = Extract<BackupEntry, { kind: 'file' }>
 
 const blob = /^artifacts\/files\/[0-9a-f]{2}\/([0-9a-f]{64})(?:\.(br|gzip))?$/
 const manifest = /^artifacts\/manifests\/(dpl_[0-9a-z]{24})\.json$/
 const server = /^artifacts\/servers\/(dpl_[0-9a-z]{24})((?:\/.*)?)$/s
 const maxManifestBytes = 64 << 20
 
-/** The edge opens what a manifest names, so it may name nothing but blobs. */
+/** The edge opens every file that a manifest names, so it may name only blobs. */
 const StoredFile = Type.Object({
   hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
   size: Type.Integer({ minimum: 0 }),
@@ -38,9 +38,9 @@ const SafeManifest = Type.Object({
   cleanUrls: Type.Boolean(),
 })
 
-export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: Unpacked) => Promise<void> {
-  /** Directories of the tree that is being written: only into these may an entry go, so never through a link. */
-  let made = new Set<string>()
+export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: BackupEntry) => Promise<void> {
+  /** Directories created in the current tree. Entries go only into these, so never through a link. */
+  let created = new Set<string>()
 
   async function writeBlob(entry: FileEntry, hash: string, encoding: Encoding | undefined): Promise<void> {
     if (!(await artifacts.putBlob(hash, encoding, entry.content))) throw new BadArchive(`${entry.path} is damaged.`)
@@ -51,25 +51,25 @@ export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: U
     const chunks: Buffer[] = []
     for await (const chunk of entry.content) chunks.push(chunk)
     const manifest = parseJson(Buffer.concat(chunks))
-    if (!Value.Check(SafeManifest, manifest)) throw new BadArchive(`${entry.path} is no manifest.`)
+    if (!Value.Check(SafeManifest, manifest)) throw new BadArchive(`${entry.path} is not a manifest.`)
     await artifacts.putManifest(deploymentId, manifest as Manifest)
   }
 
-  async function writeTree(entry: Unpacked, deploymentId: string, below: string): Promise<void> {
+  async function writeTree(entry: BackupEntry, deploymentId: string, below: string): Promise<void> {
     const path = artifacts.serverDirectory(deploymentId) + below
     if (below === '' && entry.kind === 'directory') {
       await mkdir(dirname(path), { recursive: true })
-      made = new Set()
-    } else if (!made.has(dirname(path))) throw unknown(entry)
+      created = new Set()
+    } else if (!created.has(dirname(path))) throw unknown(entry)
     if (entry.kind === 'link') return symlink(entry.target, path)
     if (entry.kind === 'file') {
       return writeFile(path, entry.content, { flag: 'wx', mode: entry.mode & 0o100 ? 0o755 : 0o644 })
     }
     await mkdir(path, { mode: 0o755 })
-    made.add(path)
+    created.add(path)
   }
 
-  async function write(entry: Unpacked): Promise<void> {
+  async function write(entry: BackupEntry): Promise<void> {
     const [, tree, below] = server.exec(entry.path) ?? []
     if (tree !== undefined) return writeTree(entry, tree, below!)
     if (entry.kind !== 'file') throw unknown(entry)
@@ -87,7 +87,7 @@ export function createUnpacker(dataDir: string, artifacts: Artifacts): (entry: U
     try {
       await write(entry)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new BadArchive(`${entry.path} is there twice.`)
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new BadArchive(`${entry.path} appears twice.`)
       throw error
     }
   }

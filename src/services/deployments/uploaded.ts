@@ -13,7 +13,7 @@ import type { Actor } from '../identity/index.ts'
 import { limitOf, quotaFault } from '../quotas/index.ts'
 import {
   addFiles,
-  checkBytesHeld,
+  checkUploadBytes,
   createSource,
   knownContents,
   listArchive,
@@ -131,7 +131,7 @@ async function tryDeployment(db: Db, urls: Urls, actor: Actor, { files, prebuilt
   const { accountId } = actor
   const work = async (db: Db) => {
     await lockUploads(db, { accountId })
-    await checkBytesHeld(db, accountId, bytesOf(contentsOf(files)))
+    await checkUploadBytes(db, accountId, bytesOf(contentsOf(files)))
     await createDeployment(db, urls, actor, { ...planned, ref: '', commit: '', source: 'upload' })
     throw takenBack
   }
@@ -155,14 +155,14 @@ export async function planArchive(
     limitOf(db, accountId, 'uploadFileBytes'),
   ])
   refuseLarge(length, bytes)
-  return receiver.aside(length, async (path, room) => {
-    await spool(body, path, bytes, room)
+  return receiver.withTempFile(length, async (path, reservation) => {
+    await spool(body, path, bytes, reservation)
     return inTurn(async () => {
       const found = await listArchive(path, { files, bytes, fileBytes })
       const plan = { project, production, region, files: found, prebuilt }
-      // What is stored for a deployment that is refused afterwards would count for nobody.
+      // Checked before storing: content of a refused deployment would count towards nobody's quota.
       await tryDeployment(db, urls, actor, plan)
-      await receiver.announceStored(room, bytesOf(contentsOf(found)))
+      await receiver.reserveStored(reservation, bytesOf(contentsOf(found)))
       await storeArchive(artifacts, path)
       return { ...plan, sent: new Set(found.map(({ sha256 }) => sha256)) }
     })
@@ -204,7 +204,7 @@ async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: UploadPlan
     const known = new Map(found.map(({ sha256, size }) => [sha256, Number(size)]))
     refuseOtherSizes(files, known)
     const added = new Map([...contents].filter(([sha256]) => !known.has(sha256)))
-    await checkBytesHeld(db, accountId, bytesOf(added))
+    await checkUploadBytes(db, accountId, bytesOf(added))
     const isHere = (sha256: string) => known.has(sha256) || sent.has(sha256)
     const listed = files.map((file) => ({ ...file, present: isHere(file.sha256) }))
     const missing = listed.filter(({ present }) => !present)

@@ -1,4 +1,4 @@
-// A whole tree in one archive: written aside, read once to check and hash it, and once more to store what it has.
+// Archives of a whole source tree: spooled to a file, read once to check and hash it, and once more to store it.
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -12,20 +12,20 @@ import { pathFaults, staysInside } from '../../platform/files/source-paths.ts'
 import { tarPadding } from '../../platform/files/tar.ts'
 import { type ArchiveEntry, readArchive } from '../../platform/files/tar-reader.ts'
 import { badArchive, refusalOf } from './batch.ts'
-import type { Hold } from './room.ts'
+import type { Reservation } from './disk-space.ts'
 
-/** `mode`: as git has it. */
+/** `mode`: the git file mode. */
 export type ArchivedFile = { path: string; sha256: string; size: number; mode: number }
 
-/** Most files, bytes of all of them, and bytes of one. */
+/** Maximum number of files, total bytes, and bytes of one file. */
 export type ArchiveLimits = { files: number; bytes: number; fileBytes: number }
 
 const link = 0o120000
 
-// Of its headers; the files themselves are bounded by the quota.
+// For headers; the quota limits the files.
 const overheadBytes = 64 << 20
 
-async function* bounded(chunks: AsyncIterable<Buffer>, maxBytes: number, refusal: () => Fault) {
+async function* limited(chunks: AsyncIterable<Buffer>, maxBytes: number, refusal: () => Fault) {
   let bytes = 0
   for await (const chunk of chunks) {
     bytes += chunk.length
@@ -34,31 +34,31 @@ async function* bounded(chunks: AsyncIterable<Buffer>, maxBytes: number, refusal
   }
 }
 
-/** As many bytes an archive can have whose files have so many. */
+/** The maximum size of an archive whose files have `fileBytes` in total. */
 const maxPackedBytes = (fileBytes: number) => fileBytes + overheadBytes
 
 const tooLarge = (fileBytes: number) =>
   new Fault('body_too_large', `The archive is larger than ${maxPackedBytes(fileBytes)} bytes.`)
 
-/** Before a byte of it is read; 0 where the length is unknown. */
+/** Refuses an archive by its length, before reading it. `length` is 0 if unknown. */
 export function refuseLarge(length: number, fileBytes: number): void {
   if (length > maxPackedBytes(fileBytes)) throw tooLarge(fileBytes)
 }
 
-/** Writes the body to the file; refuses more than files of so many bytes need, and than the disk has room for. */
+/** Writes the body to a file. Refuses more bytes than the files can need or the disk has space for. */
 export async function spool(
   body: AsyncIterable<Buffer>,
   path: string,
   fileBytes: number,
-  room: Pick<Hold, 'take'>,
+  reservation: Pick<Reservation, 'use'>,
 ): Promise<void> {
-  async function* taken() {
-    for await (const chunk of bounded(body, maxPackedBytes(fileBytes), () => tooLarge(fileBytes))) {
-      await room.take(chunk.length)
+  async function* reserved() {
+    for await (const chunk of limited(body, maxPackedBytes(fileBytes), () => tooLarge(fileBytes))) {
+      await reservation.use(chunk.length)
       yield chunk
     }
   }
-  await pipeline(Readable.from(taken()), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+  await pipeline(Readable.from(reserved()), createWriteStream(path, { flags: 'wx', mode: 0o600 }))
 }
 
 async function isGzip(path: string): Promise<boolean> {
@@ -71,7 +71,7 @@ async function isGzip(path: string): Promise<boolean> {
   }
 }
 
-/** Calls `each` for every file and link; its content has to be read from the reader within. */
+/** Calls `each` for every file and link. `each` must read the content before it returns. */
 async function walk(
   path: string,
   maxBytes: number,
@@ -79,13 +79,13 @@ async function walk(
 ): Promise<void> {
   const packed = createReadStream(path, { highWaterMark: 1 << 18 })
   const bytes = (await isGzip(path)) ? packed.pipe(createGunzip()) : packed
-  // However small it is packed: also names, folders and what else comes without a file take time to read.
+  // Limits the unpacked size: names, folders and headers cost time even without files.
   const tooMany = () => badArchive(`The archive is larger than ${maxBytes} bytes.`)
-  const reader = new ByteReader(bounded(bytes, maxBytes, tooMany))
+  const reader = new ByteReader(limited(bytes, maxBytes, tooMany))
   try {
     for await (const entry of readArchive(reader)) {
       if (entry.kind === 'directory') continue
-      if (entry.kind === 'link') await each(entry, only(Buffer.from(entry.target)))
+      if (entry.kind === 'link') await each(entry, single(Buffer.from(entry.target)))
       else {
         await each(entry, reader.stream(entry.size))
         await reader.take(tarPadding(entry.size).length)
@@ -100,11 +100,11 @@ async function walk(
   }
 }
 
-async function* only(content: Buffer): AsyncGenerator<Buffer> {
+async function* single(content: Buffer): AsyncGenerator<Buffer> {
   yield content
 }
 
-/** Everything that the archive has, or why it is refused. Nothing is stored. */
+/** Lists the files and links of the archive without storing anything. Throws if the archive is invalid. */
 export async function listArchive(path: string, limits: ArchiveLimits): Promise<ArchivedFile[]> {
   const files: ArchivedFile[] = []
   let bytes = 0
@@ -132,7 +132,7 @@ export async function listArchive(path: string, limits: ArchiveLimits): Promise<
   return files
 }
 
-/** Stores the content of all files, durably. The archive was listed before. */
+/** Stores the content of all files durably. Call `listArchive` first to check the archive. */
 export async function storeArchive(artifacts: Artifacts, path: string): Promise<void> {
   const hashes = new Set<string>()
   const running = new Set<Promise<void>>()

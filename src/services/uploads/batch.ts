@@ -1,4 +1,4 @@
-// Several small files in one request: a tar archive in memory, in which the name of each file is its hash.
+// Batches of small files: a tar archive in memory, in which the name of each file is its hash.
 import { hash } from 'node:crypto'
 import { Fault } from '../../platform/errors.ts'
 import { ByteReader, TruncatedStream } from '../../platform/files/byte-reader.ts'
@@ -7,18 +7,18 @@ import { readArchive } from '../../platform/files/tar-reader.ts'
 
 export type BatchFile = { sha256: string; content: Buffer }
 
-/** A refusal of an archive as a whole. */
+/** An error about the archive as a whole. */
 export function badArchive(detail: string): Fault {
   return new Fault('validation_failed', detail, { errors: [{ in: 'body', pointer: '#', code: 'not_valid', detail }] })
 }
 
-/** What a reader threw about an archive, as a refusal; everything else as it is. */
+/** Turns an error of the archive readers into a fault for the client; returns other errors unchanged. */
 export function refusalOf(error: unknown): unknown {
   if (error instanceof BadArchive) return badArchive(error.message)
   return error instanceof TruncatedStream ? badArchive('The archive ends too early.') : error
 }
 
-/** The files of the archive, each once; throws unless all of them are what their names say. */
+/** Reads the distinct files of the archive. Throws unless each name is the hash of its content. */
 export async function readBatch(archive: Buffer | undefined): Promise<BatchFile[]> {
   async function* whole() {
     yield archive ?? Buffer.alloc(0)
@@ -30,13 +30,13 @@ export async function readBatch(archive: Buffer | undefined): Promise<BatchFile[
       if (kind === 'directory') continue
       const content = await reader.take(size)
       await reader.take(tarPadding(size).length)
-      const found = hash('sha256', content)
-      if (kind !== 'file' || path !== found) {
+      const sha256 = hash('sha256', content)
+      if (kind !== 'file' || path !== sha256) {
         throw badArchive(
           `${JSON.stringify(path.slice(0, 100))} must be a file whose name is the SHA-256 of its content.`,
         )
       }
-      files.set(found, content)
+      files.set(sha256, content)
     }
   } catch (error) {
     throw refusalOf(error)

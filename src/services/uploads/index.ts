@@ -1,4 +1,4 @@
-// Door of uploads: files checked against their hashes before they are stored.
+// Public entry point of uploads: files that are checked against their hashes and then stored.
 export { listArchive, refuseLarge, spool, storeArchive } from './archives.ts'
 export { completeBatch, receivePiece, storeBatch } from './arrival.ts'
 export { openReceiver, type Receiver } from './receiver.ts'
@@ -12,11 +12,15 @@ export {
   shareSources,
 } from './statements.ts'
 export {
-  checkBytesHeld,
+  type Content,
+  checkRoom,
+  checkUploadBytes,
+  complete,
+  deleteOldUploads,
   findUpload,
-  forgetOldUploads,
-  noteLost,
+  markLost,
   readNeeded,
   reserve,
+  type UploadReservation,
   waitMs,
 } from './uploads.ts'

@@ -1,4 +1,4 @@
-// The bytes of uploads on their way into the artifact store: written aside, checked against their hash, then stored.
+// Receives uploads: writes them to temporary files, checks their hashes, then stores them in the artifact store.
 import { createHash, hash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
@@ -6,52 +6,52 @@ import { join } from 'node:path'
 import { type Artifacts, StoreUnavailable } from '../../platform/artifacts/artifacts.ts'
 import { Fault } from '../../platform/errors.ts'
 import { isDiskFull } from '../../platform/files/disk.ts'
-import { createRoom, type Hold, type Room, roomOf, unavailable } from './room.ts'
+import { createDiskSpace, type DiskSpace, diskSpaceOf, type Reservation, unavailable } from './disk-space.ts'
 import { waitMs } from './uploads.ts'
 
-/** A piece of content: `from` is its first byte, `end` the one after its last, `size` that of the whole. */
+/** A part of content: the bytes from `from` up to, but excluding, `end`. `size` is the size of the whole content. */
 export type Piece = { accountId: string; sha256: string; from: number; end: number; size: number }
 
 export type Receiver = {
-  /** Takes a piece; returns how much of the content is here. All of it means that it is stored, durably. */
+  /** Receives a piece and returns how many bytes we have. If that is the whole content, it is stored durably. */
   receive(piece: Piece, body: AsyncIterable<Buffer>): Promise<number>
-  /** How many bytes of content that is not complete this machine has. */
+  /** How many bytes of incomplete content this machine has. */
   offsetOf(accountId: string, sha256: string): Promise<number>
-  /** Whether this machine has some of content that is not complete, or a request is writing it. */
-  isHere(accountId: string, sha256: string): Promise<boolean>
-  /** Removes what is kept of contents for their next pieces. */
-  drop(accountId: string, hashes: readonly string[]): Promise<void>
-  /** Stores contents that are in memory, durably. */
+  /** Whether this machine has part of incomplete content, or a request is writing it. */
+  hasPart(accountId: string, sha256: string): Promise<boolean>
+  /** Deletes the parts of incomplete contents. */
+  deleteParts(accountId: string, hashes: readonly string[]): Promise<void>
+  /** Stores contents from memory durably. */
   storeAll(contents: readonly Buffer[]): Promise<void>
   /**
-   * Runs `work` with the path of a file that is removed afterwards, and the room on the disk that it takes: `bytes` at
-   * once, as far as it is known. Refuses what would leave less than the platform needs itself.
+   * Runs `work` with the path of a temporary file and a reservation of `bytes` (0 if unknown) of disk space. Throws if
+   * the disk would have less free space than the platform needs itself.
    */
-  aside<T>(bytes: number, work: (path: string, room: Hold) => Promise<T>): Promise<T>
-  /** Refuses to store contents that the disk has no room for. */
-  announceStored(room: Hold, bytes: number): Promise<void>
-  /** Removes pieces that nobody has gone on with in time, and what dead processes left. */
+  withTempFile<T>(bytes: number, work: (path: string, reservation: Reservation) => Promise<T>): Promise<T>
+  /** Reserves space for storing contents, if the store is on this disk. */
+  reserveStored(reservation: Reservation, bytes: number): Promise<void>
+  /** Deletes abandoned parts and files of dead processes. */
   sweep(): Promise<void>
 }
 
-/** `storesLocally`: what is stored takes room on this disk, too. */
+/** `storesLocally`: the artifact store is on this disk. */
 export type ReceiverOptions = {
   directory: string
   artifacts: Artifacts
   reserveBytes: number
-  room?: Room
+  diskSpace?: DiskSpace
   storesLocally?: boolean
 }
 
-// Whoever writes to a file does so within a request, and none takes longer than 30 s.
+// Files are written within a request, and none takes longer than 30 s.
 const maxRequestMs = 45_000
-// Of requests that bring the same content at once.
-const maxFound = 4
+// Concurrent requests with the same content whose files can be recovered.
+const maxConcurrent = 4
 
-// Smaller content never touches the disk before it is known to be right.
+// Content up to this size is checked in memory before it touches the disk.
 const maxInMemory = 256 << 10
 
-/** A store or a disk that cannot be used is no fault of the caller, and passes. */
+/** Reports an unavailable store or full disk as a temporary problem on our side. */
 async function storing<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -61,56 +61,57 @@ async function storing<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-function wrong(pointer: string, detail: string): Fault {
+function mismatch(pointer: string, detail: string): Fault {
   const part = pointer === '#' ? 'body' : 'header'
   return new Fault('validation_failed', detail, { errors: [{ in: part, pointer, code: 'wrong', detail }] })
 }
 
-const otherHash = (found: string) => wrong('#', `The SHA-256 of the content is ${found}, which differs from the path.`)
-const otherLength = (got: number, end: number) =>
-  wrong('#/content-length', `The body ends at byte ${got} of the content instead of ${end}.`)
+const wrongHash = (sha256: string) =>
+  mismatch('#', `The SHA-256 of the content is ${sha256}, which differs from the path.`)
+const wrongLength = (got: number, end: number) =>
+  mismatch('#/content-length', `The body ends at byte ${got} of the content instead of ${end}.`)
 
 type ReceiverConfig = { dataDir: string; diskReserveMb: number; artifacts: object | null }
 
-/** `diskReserveMb`: what is left free for the platform itself. */
+/** `diskReserveMb`: disk space that stays free for the platform itself. */
 export function openReceiver({ dataDir, diskReserveMb, artifacts: bucket }: ReceiverConfig, artifacts: Artifacts) {
   const directory = join(dataDir, 'uploads')
   const reserveBytes = diskReserveMb * 1024 ** 2
-  const room = roomOf({ directory, reserveBytes })
-  return createReceiver({ directory, artifacts, reserveBytes, room, storesLocally: bucket === null })
+  const diskSpace = diskSpaceOf({ directory, reserveBytes })
+  return createReceiver({ directory, artifacts, reserveBytes, diskSpace, storesLocally: bucket === null })
 }
 
 export function createReceiver({
   directory,
   artifacts,
   reserveBytes,
-  room = createRoom({ directory, reserveBytes }),
+  diskSpace = createDiskSpace({ directory, reserveBytes }),
   storesLocally = true,
 }: ReceiverOptions): Receiver {
   const partOf = (accountId: string, sha256: string) => join(directory, `${accountId}.${sha256}.part`)
-  const asidePath = () => join(directory, `${randomBytes(12).toString('hex')}.new`)
+  const tempPath = () => join(directory, `${randomBytes(12).toString('hex')}.new`)
   const ownPath = (accountId: string, sha256: string, n: number) => join(directory, `${accountId}.${sha256}.${n}.new`)
   const sizeOf = async (path: string) => (await stat(path).catch(() => null))?.size ?? 0
 
-  /** Runs `work` with room for so many bytes. */
-  async function holding<T>(bytes: number, work: (room: Hold) => Promise<T>): Promise<T> {
+  /** Runs `work` with a reservation of `bytes`. */
+  async function reserving<T>(bytes: number, work: (reservation: Reservation) => Promise<T>): Promise<T> {
     await mkdir(directory, { recursive: true, mode: 0o700 })
-    const hold = room.hold()
+    const reservation = diskSpace.open()
     try {
-      await hold.announce(bytes)
-      return await storing(() => work(hold))
+      await reservation.reserve(bytes)
+      return await storing(() => work(reservation))
     } finally {
-      hold.release()
+      reservation.release()
     }
   }
 
-  const announceStored = async (hold: Hold, bytes: number) => {
-    if (storesLocally) await hold.announce(bytes)
+  const reserveStored = async (reservation: Reservation, bytes: number) => {
+    if (storesLocally) await reservation.reserve(bytes)
   }
 
-  async function aside<T>(bytes: number, work: (path: string, room: Hold) => Promise<T>): Promise<T> {
-    const path = asidePath()
-    return holding(bytes, (hold) => removing(path, () => work(path, hold)))
+  const withTempFile: Receiver['withTempFile'] = (bytes, work) => {
+    const path = tempPath()
+    return reserving(bytes, (reservation) => removing(path, () => work(path, reservation)))
   }
 
   async function removing<T>(path: string, work: () => Promise<T>): Promise<T> {
@@ -121,26 +122,26 @@ export function createReceiver({
     }
   }
 
-  /** What came is kept for the next piece, unless another request brought more. */
+  /** Keeps what was received for the next piece, unless another request has received more. */
   async function keepPart(path: string, part: string): Promise<void> {
     if ((await sizeOf(path)) > (await sizeOf(part))) await rename(path, part)
   }
 
-  /** A file for what comes, by whose name it is found if this process is killed; the last ones of many have none. */
+  /** Creates a file whose name lets us recover it if this process is killed; beyond a few concurrent ones, any name. */
   async function pathFor({ accountId, sha256 }: Piece): Promise<string> {
-    for (let n = 0; n < maxFound; n++) {
+    for (let n = 0; n < maxConcurrent; n++) {
       const path = ownPath(accountId, sha256, n)
       const file = await open(path, 'wx', 0o600).catch(() => null)
       await file?.close()
       if (file) return path
     }
-    return asidePath()
+    return tempPath()
   }
 
-  /** What a process had written that was killed becomes the part, if it is longer. */
-  async function adopt(accountId: string, sha256: string): Promise<string> {
+  /** Makes the file of a killed process the part, if it is longer. */
+  async function recoverPart(accountId: string, sha256: string): Promise<string> {
     const part = partOf(accountId, sha256)
-    for (let n = 0; n < maxFound; n++) {
+    for (let n = 0; n < maxConcurrent; n++) {
       const path = ownPath(accountId, sha256, n)
       const found = await stat(path).catch(() => null)
       if (!found || Date.now() - found.mtimeMs <= maxRequestMs) continue
@@ -150,19 +151,19 @@ export function createReceiver({
     return part
   }
 
-  /** Takes the part that is there, so that nobody else writes to it. */
-  async function takePart({ accountId, sha256, from }: Piece, path: string): Promise<void> {
-    const part = await adopt(accountId, sha256)
+  /** Claims the existing part by renaming it, so nobody else writes to it. */
+  async function claimPart({ accountId, sha256, from }: Piece, path: string): Promise<void> {
+    const part = await recoverPart(accountId, sha256)
     const now = new Date()
-    // So that nobody takes it for one of a dead process.
+    // A fresh time, so nobody mistakes it for the file of a dead process.
     await utimes(part, now, now).catch(() => {})
-    const taken = await rename(part, path).then(
+    const claimed = await rename(part, path).then(
       () => true,
       () => false,
     )
-    const size = taken ? await sizeOf(path) : 0
+    const size = claimed ? await sizeOf(path) : 0
     if (size === from) return
-    if (taken) await rename(path, part)
+    if (claimed) await rename(path, part)
     throw new Fault('upload_offset_wrong', `The chunk starts at byte ${from}, but the server has ${size} bytes.`)
   }
 
@@ -175,13 +176,13 @@ export function createReceiver({
     let length = 0
     for await (const chunk of body) {
       length += chunk.length
-      if (length > end) throw otherLength(length, end)
+      if (length > end) throw wrongLength(length, end)
       chunks.push(chunk)
     }
-    if (length !== end) throw otherLength(length, end)
+    if (length !== end) throw wrongLength(length, end)
     const content = Buffer.concat(chunks)
-    const found = hash('sha256', content)
-    if (found !== sha256) throw otherHash(found)
+    const actual = hash('sha256', content)
+    if (actual !== sha256) throw wrongHash(actual)
     await storeAll([content])
   }
 
@@ -191,24 +192,29 @@ export function createReceiver({
       const left = [...contents]
       const hashes: string[] = []
       const next = async () => {
-        for (let one = left.pop(); one; one = left.pop()) {
-          hashes.push((await artifacts.store('', one.length, [one])).hash)
+        for (let content = left.pop(); content; content = left.pop()) {
+          hashes.push((await artifacts.store('', content.length, [content])).hash)
         }
       }
       await Promise.all(Array.from({ length: artifacts.storesAtOnce }, next))
       await artifacts.persist(hashes)
     }
-    await (storesLocally ? holding(bytes, work) : storing(work))
+    await (storesLocally ? reserving(bytes, work) : storing(work))
   }
 
-  /** Appends the piece to the file; returns how much is in it then. */
-  async function append(path: string, { from, end }: Piece, body: AsyncIterable<Buffer>, room: Hold): Promise<number> {
+  /** Appends the piece to the file and returns the file's new size. */
+  async function append(
+    path: string,
+    { from, end }: Piece,
+    body: AsyncIterable<Buffer>,
+    reservation: Reservation,
+  ): Promise<number> {
     const file = await open(path, 'a', 0o600)
     let at = from
     try {
       for await (const chunk of body) {
-        if (at + chunk.length > end) throw otherLength(at + chunk.length, end)
-        await room.take(chunk.length)
+        if (at + chunk.length > end) throw wrongLength(at + chunk.length, end)
+        await reservation.use(chunk.length)
         await file.write(chunk)
         at += chunk.length
       }
@@ -224,26 +230,31 @@ export function createReceiver({
     return digest.digest('hex')
   }
 
-  async function receiveLarge(piece: Piece, body: AsyncIterable<Buffer>, path: string, room: Hold): Promise<number> {
+  async function receiveLarge(
+    piece: Piece,
+    body: AsyncIterable<Buffer>,
+    path: string,
+    reservation: Reservation,
+  ): Promise<number> {
     const { accountId, sha256, from, end, size } = piece
     const part = partOf(accountId, sha256)
-    if (from > 0) await takePart(piece, path)
+    if (from > 0) await claimPart(piece, path)
     let at: number
     try {
-      at = await append(path, piece, body, room)
+      at = await append(path, piece, body, reservation)
     } catch (error) {
-      // A client that went away, or that the disk had no room for, can go on later; one that lies cannot.
+      // A client that disconnected or met a full disk can resume; one that sent a wrong length cannot.
       if (!(error instanceof Fault) || error.code === 'overloaded') await keepPart(path, part)
       throw error
     }
-    if (at !== end) throw otherLength(at, end)
+    if (at !== end) throw wrongLength(at, end)
     if (end < size) {
       await keepPart(path, part)
       return end
     }
-    const found = await hashOf(path)
-    if (found !== sha256) throw otherHash(found)
-    await announceStored(room, size)
+    const actual = await hashOf(path)
+    if (actual !== sha256) throw wrongHash(actual)
+    await reserveStored(reservation, size)
     await storeFile(path, size)
     await artifacts.persist([sha256])
     await rm(part, { force: true })
@@ -257,19 +268,19 @@ export function createReceiver({
         await receiveSmall(piece, body)
         return size
       }
-      return holding(end - from, async (room) => {
+      return reserving(end - from, async (reservation) => {
         const path = await pathFor(piece)
-        return removing(path, () => receiveLarge(piece, body, path, room))
+        return removing(path, () => receiveLarge(piece, body, path, reservation))
       })
     },
-    offsetOf: async (accountId, sha256) => sizeOf(await adopt(accountId, sha256)),
-    async isHere(accountId, sha256) {
-      const part = await adopt(accountId, sha256)
-      const paths = [part, ...Array.from({ length: maxFound }, (_, n) => ownPath(accountId, sha256, n))]
+    offsetOf: async (accountId, sha256) => sizeOf(await recoverPart(accountId, sha256)),
+    async hasPart(accountId, sha256) {
+      const part = await recoverPart(accountId, sha256)
+      const paths = [part, ...Array.from({ length: maxConcurrent }, (_, n) => ownPath(accountId, sha256, n))]
       const found = await Promise.all(paths.map((path) => stat(path).catch(() => null)))
       return found.some((file) => file !== null)
     },
-    async drop(accountId, hashes) {
+    async deleteParts(accountId, hashes) {
       const parts = new Set(hashes.map((sha256) => partOf(accountId, sha256)))
       for (const name of await readdir(directory).catch(() => [])) {
         const path = join(directory, name)
@@ -277,8 +288,8 @@ export function createReceiver({
       }
     },
     storeAll,
-    aside,
-    announceStored,
+    withTempFile,
+    reserveStored,
     async sweep() {
       const before = Date.now() - waitMs
       for (const name of await readdir(directory).catch(() => [])) {

@@ -1,4 +1,4 @@
-// Uploads of an account: what waits, within which limits, and what begins once it has come.
+// Uploads of an account: quotas, waiting uploads, and starting the deployments that wait for them.
 import type { Static } from '@sinclair/typebox'
 import { deleteInBatches } from '../../platform/batches.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -8,41 +8,41 @@ import type { Upload as UploadSchema } from '../../schemas/uploads.ts'
 import { type Actor, inProjectsOf } from '../identity/index.ts'
 import { limitOf, quotaFault } from '../quotas/index.ts'
 import {
-  arrive,
-  bytesHeld,
-  bytesWithoutRoom,
-  forgetContents,
+  findSizeConflict,
+  listNeeded,
   lockUploads,
-  neededContents,
-  otherSize,
+  markContentsLost,
+  markPresent,
+  sumBytes,
+  sumUnreserved,
 } from './statements.ts'
 
 export type UploadView = Static<typeof UploadSchema>
 
-/** So long an upload waits for its deployment, and a deployment for its next file. */
+/** How long an upload waits for its deployment, and a deployment for its next file. */
 export const waitMs = 3600_000
-/** However slowly files come, a deployment waits no longer for the last one. */
+/** How long a deployment waits for its last file, however slowly the others arrive. */
 export const maxWaitMs = 24 * 3600_000
 
 export type Content = { sha256: string; size: number }
 
-/** Refuses what is larger than a file may be. */
+/** Throws if a file exceeds the size limit. */
 export async function checkFileSize(db: Db, accountId: string, size: number): Promise<void> {
   const max = await limitOf(db, accountId, 'uploadFileBytes')
   if (size <= max) return
   throw new Fault('body_too_large', `The file has ${size} bytes; the limit is ${max}.`)
 }
 
-/** Refuses more bytes than the account may hold; `db` is the handle of a transaction that has locked its uploads. */
-export async function checkBytesHeld(
+/** Throws if the account's uploads would exceed the quota. The transaction of `db` must have locked the uploads. */
+export async function checkUploadBytes(
   db: Db,
   accountId: string,
   more: number,
   except: readonly string[] = [],
 ): Promise<void> {
   const max = await limitOf(db, accountId, 'uploadBytes')
-  const [held] = await bytesHeld(db, { accountId, except: [...except] })
-  const used = Number(held!.bytes)
+  const [sum] = await sumBytes(db, { accountId, except: [...except] })
+  const used = Number(sum!.bytes)
   if (used + more > max) throw quotaFault({ limit: 'uploadBytes', used, max })
 }
 
@@ -52,28 +52,28 @@ function wrongSize(detail: string): Fault {
   })
 }
 
-/** A token that is narrowed to projects neither learns what others wait for nor is held up by it. */
+/** Throws if a deployment lists another size. For a token limited to projects, only those count. */
 async function refuseOtherSizes(db: Db, { accountId, projectIds }: Actor, contents: readonly Content[]): Promise<void> {
-  const [other] = await otherSize(db, { accountId, projectIds, contents })
+  const [other] = await findSizeConflict(db, { accountId, projectIds, contents })
   if (!other) return
   const { deploymentId, sha256, size } = other
   throw wrongSize(`The deployment ${deploymentId} lists ${sha256} with ${size} bytes, which is a different size.`)
 }
 
-/** Refuses contents that the account has no room for; what a deployment waits for has its room already. */
+/** Throws if the account's quota is too small for the contents. Those that a deployment waits for count already. */
 async function requireRoom(db: Db, accountId: string, contents: readonly Content[]): Promise<void> {
-  const [more] = await bytesWithoutRoom(db, { accountId, contents })
+  const [more] = await sumUnreserved(db, { accountId, contents })
   const hashes = contents.map(({ sha256 }) => sha256)
-  if (Number(more!.bytes) > 0) await checkBytesHeld(db, accountId, Number(more!.bytes), hashes)
+  if (Number(more!.bytes) > 0) await checkUploadBytes(db, accountId, Number(more!.bytes), hashes)
 }
 
-/** Refuses contents that are all here but not stored, if the account has no room for them. */
+/** Checks the quota for contents that we have received but not stored. */
 export async function checkRoom(db: Db, actor: Actor, contents: readonly Content[]): Promise<void> {
   const { accountId } = actor
   await checkFileSize(
     db,
     accountId,
-    contents.reduce((most, { size }) => Math.max(most, size), 0),
+    contents.reduce((max, { size }) => Math.max(max, size), 0),
   )
   await inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
@@ -82,11 +82,11 @@ export async function checkRoom(db: Db, actor: Actor, contents: readonly Content
   })
 }
 
-/** `hidden`: it is here, but the caller may not know that before having sent all of it. */
-export type Room = { hidden: boolean; expiresAt: Date }
+/** `hidden`: we have the content, but the caller must not learn that before sending all of it. */
+export type UploadReservation = { hidden: boolean; expiresAt: Date }
 
-/** Takes room for content that begins to come. What is here already stays as it is, and whose it is. */
-export async function reserve(db: Db, actor: Actor, { sha256, size }: Content): Promise<Room> {
+/** Reserves quota for content whose upload starts. Content that we already have keeps its owner. */
+export async function reserve(db: Db, actor: Actor, { sha256, size }: Content): Promise<UploadReservation> {
   const { accountId, tokenId } = actor
   await checkFileSize(db, accountId, size)
   return inTransaction(db, async (db) => {
@@ -95,42 +95,40 @@ export async function reserve(db: Db, actor: Actor, { sha256, size }: Content): 
     const now = Date.now()
     const key = { accountId_sha256: { accountId, sha256 } }
     await db.upload.deleteMany({ where: { accountId, sha256, complete: true, expiresAt: { lte: new Date(now) } } })
-    const known = await db.upload.findUnique({ where: key, select: { size: true, complete: true, tokenId: true } })
-    const knownSize = Number(known?.size ?? 0)
-    const isWhole = known?.complete ?? false
-    const hidden = isWhole && actor.projectIds !== null && known?.tokenId !== tokenId
-    // Pieces that say more would be kept, and count as what is here.
-    if (isWhole && knownSize !== size) {
-      throw wrongSize(hidden ? `The size does not match ${sha256}.` : `The content ${sha256} has ${knownSize} bytes.`)
+    const stored = await db.upload.findUnique({ where: key, select: { size: true, complete: true, tokenId: true } })
+    const storedSize = Number(stored?.size ?? 0)
+    const isComplete = stored?.complete ?? false
+    const hidden = isComplete && actor.projectIds !== null && stored?.tokenId !== tokenId
+    // Otherwise pieces of a larger size would be kept but counted with the stored size.
+    if (isComplete && storedSize !== size) {
+      throw wrongSize(hidden ? `The size does not match ${sha256}.` : `The content ${sha256} has ${storedSize} bytes.`)
     }
     await requireRoom(db, accountId, [{ sha256, size }])
     const expiresAt = new Date(now + waitMs)
-    // Pieces that said more may be here.
-    const noted = Math.max(size, knownSize)
     await db.upload.upsert({
       where: key,
       create: { accountId, tokenId, sha256, size, complete: false, expiresAt },
-      // It counts as long as pieces are kept.
-      update: isWhole ? { expiresAt } : { tokenId, expiresAt, size: noted },
+      // Earlier pieces may have announced a larger size, which counts as long as they are kept.
+      update: isComplete ? { expiresAt } : { tokenId, expiresAt, size: Math.max(size, storedSize) },
     })
     return { hidden, expiresAt }
   })
 }
 
-/** Gives the room of content back that did not come, unless it came by another request or some of it is here. */
+/** Releases the quota of content that did not arrive, unless another request completed it or we have part of it. */
 export async function release(
   db: Db,
   { accountId }: Actor,
   sha256: string,
-  isHere: () => Promise<boolean>,
+  hasPart: () => Promise<boolean>,
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
-    if (!(await isHere())) await db.upload.deleteMany({ where: { accountId, sha256, complete: false } })
+    if (!(await hasPart())) await db.upload.deleteMany({ where: { accountId, sha256, complete: false } })
   })
 }
 
-/** The contents are in the store. Whatever waited for them goes on; what nobody waits for is kept for a while. */
+/** Records stored contents. Waiting deployments continue; contents that none waits for stay for a while. */
 export async function complete(
   db: Db,
   { accountId, tokenId }: Actor,
@@ -139,11 +137,11 @@ export async function complete(
   return inTransaction(db, async (db) => {
     await lockUploads(db, { accountId })
     const hashes = [...new Set(contents.map(({ sha256 }) => sha256))]
-    const came = await arrive(db, { accountId, contents, waitMs, maxMs: maxWaitMs, trace: currentTrace() })
-    const needed = new Set(came.map(({ sha256 }) => sha256))
+    const awaited = await markPresent(db, { accountId, contents, waitMs, maxMs: maxWaitMs, trace: currentTrace() })
+    const needed = new Set(awaited.map(({ sha256 }) => sha256))
     const expiresAt = new Date(Date.now() + waitMs)
     const waiting = contents.filter(({ sha256 }) => !needed.has(sha256))
-    // Others may have taken the room since it was looked for.
+    // Other uploads may have used the quota since the first check.
     if (waiting.length > 0) await requireRoom(db, accountId, waiting)
     await db.upload.deleteMany({ where: { accountId, sha256: { in: hashes } } })
     await db.upload.createMany({
@@ -160,8 +158,8 @@ export async function complete(
   })
 }
 
-/** What is known of content that the account has uploaded; `here` is how much of it has come so far. */
-export async function findUpload(db: Db, actor: Actor, sha256: string, here: number): Promise<UploadView> {
+/** Finds content that the account has uploaded; `received` is how many bytes of incomplete content we have. */
+export async function findUpload(db: Db, actor: Actor, sha256: string, received: number): Promise<UploadView> {
   const { accountId } = actor
   const own = actor.projectIds && { tokenId: actor.tokenId }
   const row = await db.upload.findFirst({ where: { accountId, sha256, expiresAt: { gt: new Date() }, ...own } })
@@ -170,31 +168,31 @@ export async function findUpload(db: Db, actor: Actor, sha256: string, here: num
   if (used) return { sha256, size: Number(used.size), offset: Number(used.size), complete: true, expiresAt: null }
   if (!row) throw new Fault('not_found', `There is no upload ${sha256}.`)
   const size = Number(row.size)
-  const offset = row.complete ? size : here
+  const offset = row.complete ? size : received
   return { sha256, size, offset, complete: row.complete, expiresAt: row.expiresAt.toISOString() }
 }
 
-/** Forgets what nobody needed in time; the sweep of the store removes its content. */
-export function forgetOldUploads(db: Db, signal?: AbortSignal): Promise<number> {
+/** Deletes expired uploads; the sweep of the store deletes their content. */
+export function deleteOldUploads(db: Db, signal?: AbortSignal): Promise<number> {
   const where = { expiresAt: { lt: new Date() } }
   return deleteInBatches(signal, (limit) => db.upload.deleteMany({ where, limit }))
 }
 
-/** Notes that the store has lost contents; whether anybody needed them. Called for the system: there is no owner. */
-export async function noteLost(db: Db, hashes: readonly string[]): Promise<boolean> {
-  const [noted] = await forgetContents(db, { hashes: [...hashes] })
-  return noted!.files > 0
+/** Records that the store has lost contents of any account. Returns whether anybody needed them. */
+export async function markLost(db: Db, hashes: readonly string[]): Promise<boolean> {
+  const [result] = await markContentsLost(db, { hashes: [...hashes] })
+  return result!.files > 0
 }
 
-const perRead = 5_000
+const pageSize = 5_000
 
-/** Calls `onHash` for all content that uploads and their deployments need. Called for the system: there is no owner. */
+/** Calls `onHash` for all content that uploads and deployments of any account need. */
 export async function readNeeded(db: Db, signal: AbortSignal, onHash: (sha256: string) => void): Promise<void> {
   for (let after = ''; ; ) {
     signal.throwIfAborted()
-    const found = await neededContents(db, { after, limit: perRead })
+    const found = await listNeeded(db, { after, limit: pageSize })
     for (const { sha256 } of found) onHash(sha256)
-    if (found.length < perRead) return
+    if (found.length < pageSize) return
     after = found.at(-1)!.sha256
   }
 }

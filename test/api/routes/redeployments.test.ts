@@ -1,7 +1,7 @@
 // POST /deployments/{id}/redeploy: the same source once more, without asking for anything that is stored.
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { finishDeployment } from '../../../src/services/deployments/states.ts'
-import { forgetContents } from '../../../src/services/uploads/statements.ts'
+import { markContentsLost } from '../../../src/services/uploads/statements.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { random, sha256, uploadsOf } from '../../helpers/uploads.ts'
 
@@ -93,7 +93,7 @@ test('what cannot be built again is refused, and leaves nothing', async () => {
   const content = random()
   const { body: first } = await uploads.deploy({ 'index.html': content })
   await uploads.put(content)
-  await forgetContents(api.db, { hashes: [sha256(content)] })
+  await markContentsLost(api.db, { hashes: [sha256(content)] })
   const { body: built } = await api.call('POST', '/deployments', { body: { project: 'site' } })
   const before = await api.db.deployment.count()
   expect(await redeploy(first.id)).toMatchObject({ status: 409, body: { code: 'source_incomplete' } })

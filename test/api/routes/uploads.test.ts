@@ -4,7 +4,7 @@ import { copyFile, readdir, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createReceiver } from '../../../src/services/uploads/receiver.ts'
-import { forgetOldUploads } from '../../../src/services/uploads/uploads.ts'
+import { deleteOldUploads } from '../../../src/services/uploads/uploads.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
 import { archive, file, random, sha256, tar, uploadsOf } from '../../helpers/uploads.ts'
 
@@ -88,7 +88,7 @@ describe('PUT /uploads/{sha256}', () => {
     await uploads.put(content)
     await api.db.upload.updateMany({ where: { sha256: sha256(content) }, data: { expiresAt: new Date(0) } })
     expect((await api.call('GET', `/uploads/${sha256(content)}`)).status).toBe(404)
-    expect(await forgetOldUploads(api.db)).toBe(1)
+    expect(await deleteOldUploads(api.db)).toBe(1)
     expect((await uploads.deploy({ 'index.html': content })).body.uploads.missing).toEqual([sha256(content)])
   })
 })

@@ -12,7 +12,7 @@ import { connectAlone } from '../../../src/platform/database/database.ts'
 import { createVault } from '../../../src/platform/secrets/secrets.ts'
 import { writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, restoreArchive } from '../../../src/services/backups/restore.ts'
-import { holdArtifacts } from '../../../src/services/backups/statements.ts'
+import { lockArtifacts } from '../../../src/services/backups/statements.ts'
 import { whileNoBackup } from '../../../src/services/deployments/retention/stored-files.ts'
 import { keepEventMonths } from '../../../src/services/events/months.ts'
 import { until } from '../../helpers/until.ts'
@@ -26,11 +26,11 @@ import {
   migrationsOf,
   never,
   newDirectory,
-  newPlace,
+  newInstallation,
   query,
   restoreTo,
   treeOf,
-} from './place.ts'
+} from './installation.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -51,7 +51,7 @@ async function contentOf(url: string): Promise<Record<string, unknown[]>> {
 
 describe('what was restored', () => {
   test('has the months of the log as they were, whatever month it is now', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     // Half a year and a year later than the migrations that a restore applies.
     await keepEventMonths(place.db, null, never, new Date(Date.now() + 180 * 86_400_000))
     await keepEventMonths(place.db, null, never, new Date(Date.now() + 360 * 86_400_000))
@@ -65,7 +65,7 @@ describe('what was restored', () => {
   })
 
   test('is what was there: rows, sequences, files, trees, repositories, the CA and the test key', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     for (let i = 0; i < 3; i++) await place.ready()
     await addServer(place)
     await addOwnFiles(place)
@@ -111,7 +111,7 @@ describe('what was restored', () => {
   })
 
   test('has what deployments without git are built from, and what waits for one; what is damaged is named', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     const [kept, waiting, lost] = ['kept', 'waits', 'lost'].map((text) =>
       Buffer.from(`${text} ${randomBytes(8).toString('hex')}`),
     )
@@ -135,14 +135,14 @@ describe('what was restored', () => {
     expect(restored.end.incomplete).toEqual([
       {
         what: 'what was uploaded',
-        why: expect.stringMatching(new RegExp(`${hashes[2]} (has another size|is damaged)`)),
+        why: expect.stringMatching(new RegExp(`${hashes[2]} (has the wrong size|is damaged)`)),
       },
     ])
     expect(await Promise.all(hashes.map((hash) => restored.artifacts.isWhole(hash)))).toEqual([true, true, false])
   })
 
   test('may be read by any tar, and holds no key', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     await addServer(place)
     const file = await backUp(place)
     const listed = execFileSync('tar', ['tzf', file], { encoding: 'utf8' }).trim().split('\n')
@@ -156,7 +156,7 @@ describe('what was restored', () => {
   })
 
   test('needs no key where the key is a file of the place itself', async () => {
-    const place = { ...(await newPlace()), ownsKey: true }
+    const place = { ...(await newInstallation()), ownsKey: true }
     const file = await backUp(place)
     expect((await checkArchive(file, null, (await migrationsOf()).all)).key).toEqual(place.keys[0])
     await expect(restoreTo(file, [randomBytes(32)])).rejects.toThrow('is not the key of this archive')
@@ -165,7 +165,7 @@ describe('what was restored', () => {
 
 describe('an archive is refused, and nothing is touched,', () => {
   test('with another key, without a key, or without an old one that it needs', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     const old = randomBytes(32)
     const file = await backUp({ ...place, keys: [...place.keys, old] })
     await expect(restoreTo(file, [randomBytes(32)])).rejects.toThrow(
@@ -178,7 +178,7 @@ describe('an archive is refused, and nothing is touched,', () => {
   })
 
   test('when it is cut short, or a byte of it is another', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     await place.ready()
     const file = await backUp(place)
     const { all } = await migrationsOf()
@@ -207,7 +207,7 @@ describe('an archive is refused, and nothing is touched,', () => {
   })
 
   test('when it is of a newer version', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     await query(
       place.databaseUrl,
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '29990101_later', now())`,
@@ -220,7 +220,7 @@ describe('an archive is refused, and nothing is touched,', () => {
 
 describe('an archive of an older schema', () => {
   test('is restored as it was, with all partitions and nothing that is not of Berth, and then migrated', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     const bound = (month: number) => `FROM ('2026-0${month}-01') TO ('2026-0${month + 1}-01')`
     const monthly = {
       name: '29990101000000_monthly',
@@ -248,12 +248,12 @@ describe('an archive of an older schema', () => {
     expect(restored).toEqual(ours)
     expect(shout).toEqual([{ t: '(ONE)' }])
     expect(of_others).toHaveLength(1)
-    expect(end.incomplete).toEqual([{ what: 'the table of_others', why: 'it is not one of Berth' }])
+    expect(end.incomplete).toEqual([{ what: 'the table of_others', why: 'it is not part of Berth' }])
   })
 })
 
 test('an archive of the version before events had months is restored with its events in the months of today', async () => {
-  const place = await newPlace()
+  const place = await newInstallation()
   const databaseUrl = await emptyDatabase()
   await migrate(databaseUrl, '20261117')
   await query(
@@ -276,7 +276,7 @@ test('an archive of the version before events had months is restored with its ev
 
 describe('a restore', () => {
   test('refuses a database that is not empty, and leaves an empty one empty when it fails', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     await place.ready()
     const file = await backUp(place)
     const [filled, empty] = [await emptyDatabase(), await emptyDatabase()]
@@ -287,7 +287,7 @@ describe('a restore', () => {
     )
     // The place has these blobs already, so the restore fails when all rows are loaded.
     await expect(restoreArchive(file, place.keys[0], { ...target, databaseUrl: empty })).rejects.toThrow(
-      /is there twice/,
+      /appears twice/,
     )
     expect(await query(empty, `SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace`)).toEqual([])
   })
@@ -295,7 +295,7 @@ describe('a restore', () => {
 
 describe('a backup', () => {
   test('notes a deployment whose files are missing or damaged, and goes on', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     const ids = [await place.ready(), await place.ready(), await place.ready(), await place.ready()]
     const fileOf = async (id: string) =>
       place.artifacts.pathOf((await place.artifacts.read(id))!.files['index.html']!.hash)
@@ -316,7 +316,7 @@ describe('a backup', () => {
   })
 
   test('keeps everybody from removing files until it has ended', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     const id = await place.ready()
     const file = join(await newDirectory(), 'backup')
     const removeFiles = () => whileNoBackup(place.db, 0, () => place.artifacts.remove(id))
@@ -335,11 +335,11 @@ describe('a backup', () => {
   })
 
   test('keeps the files of a deployment that is deleted meanwhile: their removal is postponed', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     const id = await place.ready()
     const manifest = join(place.dataDir, 'artifacts/manifests', `${id}.json`)
     const connection = await connectAlone(place.databaseUrl)
-    await holdArtifacts(connection.db, {})
+    await lockArtifacts(connection.db, {})
     const caches = { removeProject: async () => {} } as unknown as Parameters<typeof createReapHandler>[2]
     const reap = createReapHandler(place.db, place.artifacts, caches)
     const run = () => reap.run({ deploymentIds: [id] }, { attempt: 1, signal: never, async requireHeld() {} })
@@ -351,13 +351,13 @@ describe('a backup', () => {
   })
 
   test('is the only one of its database, and replaces a file only when it is whole', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     await place.ready()
     const file = join(await newDirectory(), 'backup')
     await writeFile(file, 'the one before')
     const connection = await connectAlone(place.databaseUrl)
     await connection.client.query(`SELECT pg_advisory_lock(hashtextextended('berth backup', 0))`)
-    await expect(writeBackup(place, file, never)).rejects.toThrow('Another backup is under way.')
+    await expect(writeBackup(place, file, never)).rejects.toThrow('Another backup is in progress.')
     await connection.close()
     await expect(writeBackup(place, file, AbortSignal.abort())).rejects.toThrow('The backup was interrupted')
     expect(await readFile(file, 'utf8')).toBe('the one before')
@@ -368,7 +368,7 @@ describe('a backup', () => {
   })
 
   test('that loses its connection fails and leaves nothing', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     const id = await place.ready()
     const file = join(await newDirectory(), 'backup')
     const artifacts = {
@@ -391,7 +391,7 @@ describe('a backup', () => {
   })
 
   test('of a database that is not of Berth is refused', async () => {
-    const place = await newPlace()
+    const place = await newInstallation()
     const databaseUrl = await emptyDatabase()
     const file = join(await newDirectory(), 'backup')
     await expect(writeBackup({ ...place, databaseUrl }, file, never)).rejects.toThrow('There is nothing to back up')
@@ -406,7 +406,7 @@ describe('a backup', () => {
       skip('a small disk can be had by root alone')
     }
     try {
-      const place = await newPlace()
+      const place = await newInstallation()
       const content = randomBytes(200_000)
       const stored = await place.artifacts.store('a.bin', content.length, [content])
       const manifest = {

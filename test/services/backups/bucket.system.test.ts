@@ -13,11 +13,11 @@ import {
   emptyDatabase,
   migrationsOf,
   newDirectory,
-  newPlace,
+  newInstallation,
   restoreTo,
   searchPath,
   treeOf,
-} from './place.ts'
+} from './installation.ts'
 
 let server: S3Server
 let directory: string
@@ -42,7 +42,7 @@ function machine(name: string): Artifacts {
 const never = new AbortController().signal
 
 test('a backup of a directory is restored into a bucket, and a backup of that into a directory', async () => {
-  const place = await newPlace()
+  const place = await newInstallation()
   const ids = [await place.ready(), await place.ready()]
   const node = await addServer(place)
   const first = join(await newDirectory(), 'backup')
@@ -74,7 +74,7 @@ test('a backup of a directory is restored into a bucket, and a backup of that in
 })
 
 test('a backup fails as a whole where the bucket is away', async () => {
-  const place = await newPlace()
+  const place = await newInstallation()
   await place.ready()
   server.trouble = () => 'close'
   const file = join(await newDirectory(), 'backup')

@@ -14,7 +14,7 @@ import { keyIdOf } from '../../../src/platform/secrets/secrets.ts'
 import { createDataDirectory } from '../../../src/roles/opening/first-start.ts'
 import { type Head, pack } from '../../../src/services/backups/archive.ts'
 import { restoreArchive } from '../../../src/services/backups/restore.ts'
-import { cleanUp, emptyDatabase, migrationsOf, newDirectory, query, searchPath } from './place.ts'
+import { cleanUp, emptyDatabase, migrationsOf, newDirectory, query, searchPath } from './installation.ts'
 
 afterEach(cleanUp)
 
@@ -95,9 +95,9 @@ describe('a hostile archive cannot', () => {
     [
       'replace a directory by a link',
       [directory(tree), directory(`${tree}/a`), link(`${tree}/a`, '../../../..'), file(`${tree}/a/canary`)],
-      /is there twice/,
+      /appears twice/,
     ],
-    ['begin a tree again', [directory(tree), directory(tree)], /is there twice/],
+    ['begin a tree again', [directory(tree), directory(tree)], /appears twice/],
     ['write into a tree that was never begun', [file(`${tree}/server.js`)], /which no backup has/],
     ['make a tree a link', [link(tree, '../../..')], /which no backup has/],
     ['bring rows of a table that it does not name', [file('database/other/000000', '1\tx\n')], /does not name/],

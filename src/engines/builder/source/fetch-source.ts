@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type GitRemote, RemoteRefused } from '../../../platform/git/git-remote.ts'
 import { hostOf } from '../../../platform/git/repositories.ts'
 import { readUploaded, type UploadedFile } from '../../../services/deployments/index.ts'
-import { noteLost } from '../../../services/uploads/index.ts'
+import { markLost } from '../../../services/uploads/index.ts'
 import { BuildFailure, HostUnreachable } from '../explain/failure.ts'
 import { maxDiskMb, outOfTime } from '../run/commands.ts'
 import type { Task } from '../run/task.ts'
@@ -81,7 +81,7 @@ async function openUploaded(task: Task): Promise<Source> {
 /** Records lost files, so that the next upload includes them. */
 export async function recordLostFiles({ tools, build, signal }: Task): Promise<void> {
   const files = (await readUploaded(tools.db, build.id)) ?? []
-  await noteLost(tools.db, await findLost(tools.artifacts, files, signal))
+  await markLost(tools.db, await lostOf(tools.artifacts, files, signal))
 }
 
 /** Limits the total size of packs, submodules and Git LFS files. */

@@ -31,7 +31,7 @@ import { newId } from '../../../src/platform/ids.ts'
 import { createVault } from '../../../src/platform/secrets/secrets.ts'
 import { createDataDirectory } from '../../../src/roles/opening/first-start.ts'
 import { createAccount } from '../../../src/services/accounts/accounts.ts'
-import { type Place, writeBackup } from '../../../src/services/backups/backup.ts'
+import { type Installation, writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, type Migrations, restoreArchive } from '../../../src/services/backups/restore.ts'
 import { createDatabase, postgresUrl } from '../../helpers/database.ts'
 import { createRepository } from '../../helpers/repository.ts'
@@ -85,7 +85,7 @@ export async function emptyDatabase(): Promise<string> {
   return url.href
 }
 
-export type FilledPlace = Place & {
+export type FilledInstallation = Installation & {
   artifacts: LocalArtifacts
   db: Database
   projectId: string
@@ -94,7 +94,7 @@ export type FilledPlace = Place & {
 }
 
 /** An account with a project; `ready` adds a deployment that serves a page of its own and one that all share. */
-export async function newPlace(): Promise<FilledPlace> {
+export async function newInstallation(): Promise<FilledInstallation> {
   const database = await createDatabase()
   cleanUps.push(() => database.drop())
   const db = openDatabase(database.url, 4)
@@ -148,7 +148,7 @@ export async function publish(artifacts: Artifacts, id: string, files: Record<st
 }
 
 /** A deployment with a tree of its own, as a build of a server leaves it. */
-export async function addServer({ artifacts, db, ready }: FilledPlace): Promise<string> {
+export async function addServer({ artifacts, db, ready }: FilledInstallation): Promise<string> {
   const id = await ready()
   // The page that it has of its own is no longer needed, and would not be backed up.
   const { hash } = (await artifacts.read(id))!.files['index.html']!
@@ -171,7 +171,7 @@ export async function addServer({ artifacts, db, ready }: FilledPlace): Promise<
   return id
 }
 
-export async function addOwnFiles({ dataDir }: Place): Promise<void> {
+export async function addOwnFiles({ dataDir }: Installation): Promise<void> {
   await mkdir(join(dataDir, 'ca'))
   await writeFile(join(dataDir, 'ca/root.key'), 'key')
   await writeFile(join(dataDir, 'ca/root.pem'), 'certificate')
@@ -191,7 +191,7 @@ export async function migrationsOf(all?: Migration[]): Promise<Migrations> {
   }
 }
 
-export async function backUp(place: Place): Promise<string> {
+export async function backUp(place: Installation): Promise<string> {
   const file = join(await newDirectory(), 'backup.tar.gz')
   await writeBackup(place, file, never)
   return file

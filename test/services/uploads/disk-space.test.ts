@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createArtifacts } from '../../../src/platform/artifacts/local-artifacts.ts'
 import { spool } from '../../../src/services/uploads/archives.ts'
+import { createDiskSpace } from '../../../src/services/uploads/disk-space.ts'
 import { createReceiver, type Receiver } from '../../../src/services/uploads/receiver.ts'
-import { createRoom } from '../../../src/services/uploads/room.ts'
 
 const mib = 1 << 20
 const capacity = 48 * mib
@@ -30,9 +30,9 @@ beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'berth-room-'))
   directory = join(root, 'uploads')
   others = most = 0
-  const room = createRoom({ directory, reserveBytes, freeBytes: async () => capacity - others - used() })
+  const diskSpace = createDiskSpace({ directory, reserveBytes, freeBytes: async () => capacity - others - used() })
   const artifacts = createArtifacts(join(root, 'artifacts'))
-  receiver = createReceiver({ directory, artifacts, reserveBytes, room })
+  receiver = createReceiver({ directory, artifacts, reserveBytes, diskSpace })
 })
 afterEach(() => rm(root, { recursive: true }))
 
@@ -46,7 +46,7 @@ async function* body(length: number, each: (sent: number) => unknown = () => {})
 }
 
 const archive = (sent: AsyncIterable<Buffer>, length = 0) =>
-  receiver.aside(length, (path, room) => spool(sent, path, 1 << 30, room))
+  receiver.withTempFile(length, (path, reservation) => spool(sent, path, 1 << 30, reservation))
 const full = { code: 'overloaded' }
 
 function put(length: number, sent: AsyncIterable<Buffer>) {
@@ -98,7 +98,7 @@ it('stops when others fill the disk, and keeps what came of content that is sent
   expect(part).toMatch(/^acc_x\..*\.part$/)
 })
 
-it('refuses to store what the disk has no room for', async () => {
+it('refuses to store what the disk has no space for', async () => {
   // It is there twice until it is stored.
   await expect(put(20, body(20))).rejects.toMatchObject(full)
   others = capacity - reserveBytes
