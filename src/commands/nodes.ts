@@ -1,14 +1,14 @@
 // `berth nodes`, `berth drain <node>`, `berth undrain <node>`: the processes of the installation.
 import type { Config } from '../config.ts'
 import { openStorage } from '../roles/opening/storage.ts'
-import { allNodes, drainNodes, type NodeView } from '../services/nodes/index.ts'
+import { drainNodes, listAllNodes, type NodeView } from '../services/nodes/index.ts'
 import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 export async function nodes(config: Config, json: boolean): Promise<void> {
   const storage = await openStorage(config)
   try {
-    const items = await allNodes(storage.db)
+    const items = await listAllNodes(storage.db)
     console.log(json ? JSON.stringify(items, null, 2) : describe(items))
   } finally {
     await storage.close()

@@ -3,8 +3,8 @@ import { Counter } from 'prom-client'
 import { forgetFailedJobs } from '../jobs/queue.ts'
 import { forgetOldTasks, startTasks, type Task, type Tasks } from '../jobs/tasks.ts'
 import type { Database } from '../platform/database/database.ts'
-import { noteStoredBytes } from '../services/accounts/index.ts'
-import { forgetOldRuns, requeueForgottenCrons } from '../services/crons/index.ts'
+import { recordStoredBytes } from '../services/accounts/index.ts'
+import { deleteOldRuns, requeueForgottenCrons } from '../services/crons/index.ts'
 import {
   endUnfinished,
   forgetOldLines,
@@ -19,15 +19,15 @@ import {
   requeueOverdueZones,
 } from '../services/dns/index.ts'
 import { forgetOldHolds } from '../services/domains/index.ts'
-import { keepEventMonths } from '../services/events/index.ts'
+import { maintainEventMonths } from '../services/events/index.ts'
 import { forgetOldKeys } from '../services/idempotency/index.ts'
-import { forgetOldMails } from '../services/mail/index.ts'
-import { forgetLostNodes } from '../services/nodes/index.ts'
-import { forgetOldExchanges } from '../services/oidc/index.ts'
+import { deleteOldMails } from '../services/mail/index.ts'
+import { deleteLostNodes } from '../services/nodes/index.ts'
+import { deleteOldExchanges } from '../services/oidc/index.ts'
 import { deleteExpiredSignIns } from '../services/people/index.ts'
 import { deleteOldPullRequests, deleteOldPushes } from '../services/pushes/index.ts'
 import { forgetEndedTokens } from '../services/tokens/index.ts'
-import { forgetOldTraffic } from '../services/traffic/index.ts'
+import { deleteOldTraffic } from '../services/traffic/index.ts'
 import { deleteOldUploads } from '../services/uploads/index.ts'
 import { requeueForgottenChecks } from '../services/verification/index.ts'
 import { pruneDeliveries, pruneSurplus } from '../services/webhooks/index.ts'
@@ -58,20 +58,20 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     config.retention
   return {
     idempotency_keys: (signal) => forgetOldKeys(db, signal),
-    oidc_exchanges: (signal) => forgetOldExchanges(db, signal),
+    oidc_exchanges: (signal) => deleteOldExchanges(db, signal),
     pushes: (signal) => deleteOldPushes(db, signal),
     pull_requests: (signal) => deleteOldPullRequests(db, signal),
-    cron_runs: (signal) => forgetOldRuns(db, signal),
+    cron_runs: (signal) => deleteOldRuns(db, signal),
     uploads: (signal) => deleteOldUploads(db, signal),
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
-    nodes: () => forgetLostNodes(db),
+    nodes: () => deleteLostNodes(db),
     dns_updates: () => forgetOldUpdates(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
     sign_ins: (signal) => deleteExpiredSignIns(db, signal),
-    traffic: (signal) => forgetOldTraffic(db, signal),
+    traffic: (signal) => deleteOldTraffic(db, signal),
     async events(signal) {
-      const { made, dropped, deleted } = await keepEventMonths(db, eventsMonths, signal)
+      const { made, dropped, deleted } = await maintainEventMonths(db, eventsMonths, signal)
       if (made + dropped > 0) log.info({ made, dropped }, 'the months of the event log')
       return deleted
     },
@@ -85,7 +85,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
       removeClosedBranches(db, urls, before, signal),
     ),
     deliveries: afterDays(deliveryDays, (before, signal) => pruneDeliveries(db, before, signal)),
-    mails: afterDays(deliveryDays, (before, signal) => forgetOldMails(db, before, signal)),
+    mails: afterDays(deliveryDays, (before, signal) => deleteOldMails(db, before, signal)),
     webhook_surplus: (signal) => pruneSurplus(db, signal),
     failed_jobs: afterDays(failedJobDays, (before, signal) => forgetFailedJobs(db, before, signal)),
   }
@@ -133,7 +133,7 @@ export function tasksOf(deps: HousekeepingDeps): Task[] {
   })
   return [
     ...removals,
-    { name: 'note stored bytes', everyMs: hourMs, run: () => noteStoredBytes(db) },
+    { name: 'note stored bytes', everyMs: hourMs, run: () => recordStoredBytes(db) },
     {
       name: 'end unfinished uploads',
       everyMs: minuteMs,

@@ -16,7 +16,7 @@ import { type Handlers, startWorker } from '../jobs/worker.ts'
 import { pauseWhile } from '../platform/observe/draining.ts'
 import { createZoneWork } from '../services/dns/index.ts'
 import { continueLog } from '../services/events/index.ts'
-import { switchMail } from '../services/mail/index.ts'
+import { setMailEnabled } from '../services/mail/index.ts'
 import { openHousekeeping } from './housekeeping.ts'
 import { observePlatform } from './metrics.ts'
 import type { Closing } from './opening/closing.ts'
@@ -27,7 +27,7 @@ export async function openWorker(deps: Shared & Sandboxed, closing: Closing): Pr
   const { config, db, notifications, health, log, registry, draining, load } = deps
   await continueLog(db)
   observePlatform(deps)
-  await switchMail(db, config.mail !== null)
+  await setMailEnabled(db, config.mail !== null)
   const disk = openDisk({ directory: config.dataDir, reserveMb: config.diskReserveMb, log, registry })
   closing.add(health.add('disk', disk.readiness, []))
   const issuer = await createIssuer(deps)

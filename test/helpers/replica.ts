@@ -15,13 +15,13 @@ export type Replica = {
   stop(): Promise<void>
 }
 
-/** `patienceMs`: long enough for a busy machine, unless the database is supposed not to respond. */
-export async function startReplica({ deps, config, databaseUrl }: TestApi, patienceMs = 30_000): Promise<Replica> {
+/** `takeTimeoutMs`: long enough for a busy machine, unless the database is meant not to answer. */
+export async function startReplica({ deps, config, databaseUrl }: TestApi, takeTimeoutMs = 30_000): Promise<Replica> {
   const { log } = deps
   const db: Database = openDatabase(databaseUrl, 8, { class: 'workers' })
   const notifications = await listen(databaseUrl, log)
   const tokenDirectory = createTokenDirectory(db, notifications)
-  const limits = await openLimits({ db, notifications, log }, { patienceMs })
+  const limits = await openLimits({ db, notifications, log }, { takeTimeoutMs })
   const counted: SharedLimits = Object.create(limits, {
     take: {
       value: (...args: Parameters<SharedLimits['take']>) => {

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { createAccount } from '../../src/services/accounts/accounts.ts'
-import { allNodes, drainNodes } from '../../src/services/nodes/nodes.ts'
+import { drainNodes, listAllNodes } from '../../src/services/nodes/nodes.ts'
 import { type HttpsWorld, startHttpsWorld } from '../engines/edge/https-world.ts'
 import { type Program, startProgram } from '../helpers/program.ts'
 import { until } from '../helpers/until.ts'
@@ -148,7 +148,7 @@ test('SIGHUP replaces all of them one by one, and no request fails', async () =>
 })
 
 test('is one node, whose drain reaches all of them and ends again', async () => {
-  const [node, ...others] = await allNodes(world.db)
+  const [node, ...others] = await listAllNodes(world.db)
   expect(others).toEqual([])
   const allSay = async (status: number) => {
     const asked = Array.from({ length: 4 }, () => fetch(`http://127.0.0.1:${program.ports.PORT}/readyz`))

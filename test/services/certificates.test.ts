@@ -2,16 +2,16 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { LostLease } from '../../src/platform/database/lease.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { domainCertificate } from '../../src/services/certificates/domain-certificates.ts'
-import { dropUnusedCertificates, queueOutdated } from '../../src/services/certificates/jobs.ts'
+import { deleteUnusedCertificates, queueOutdatedIssues } from '../../src/services/certificates/jobs.ts'
 import {
-  beginOrder,
   type Challenge,
-  dropOldOrders,
+  deleteOldOrders,
   endOrder,
   extendLease,
   leaseOrder,
   publishChallenges,
   releaseOrder,
+  resetOrder,
   setOrderUrl,
 } from '../../src/services/certificates/orders.ts'
 import { sharedApi, type TestApi } from '../helpers/api.ts'
@@ -70,7 +70,7 @@ describe('an order', () => {
     expect(await leaseOrder(api.db, lease, directory)).toEqual(none)
     expect(await leaseOrder(api.db, other, directory)).toBeNull()
     expect(await extendLease(api.db, lease)).toBe(true)
-    await beginOrder(api.db, lease, { names: ['example.test'], directory, key: Buffer.from('key') })
+    await resetOrder(api.db, lease, { names: ['example.test'], directory, key: Buffer.from('key') })
     await api.db.acmeOrder.updateMany({ data: { leasedUntil: ago(1_000) } })
     const taken = await leaseOrder(api.db, other, directory)
     expect(taken).toMatchObject({ names: ['example.test'], url: '' })
@@ -110,7 +110,7 @@ describe('an order', () => {
     expect(await api.db.acmeChallenge.count()).toBe(4)
     expect(await serialOf('example.test')).toBe(before + 1)
     const platform = await api.db.platformZone.findUniqueOrThrow({ where: { name: 'berth.example' } })
-    await beginOrder(api.db, lease, { names: ['example.test'], directory, key: Buffer.from('key') })
+    await resetOrder(api.db, lease, { names: ['example.test'], directory, key: Buffer.from('key') })
     expect(await api.db.acmeChallenge.count()).toBe(0)
     expect(await serialOf('example.test')).toBe(before + 2)
     await publishChallenges(api.db, lease, challenges, null)
@@ -135,7 +135,7 @@ describe('an order', () => {
       data: { createdAt: ago(7 * 24 * hourMs + 1_000) },
     })
     await api.db.acmeOrder.updateMany({ where: { subject: lease.subject }, data: { leasedUntil: null } })
-    await dropOldOrders(api.db)
+    await deleteOldOrders(api.db)
     const left = await api.db.acmeOrder.findMany({ orderBy: { subject: 'asc' } })
     expect(left.map(({ subject }) => subject)).toEqual(['worked on', 'young'])
     expect(await serialOf('example.test')).toBe(before + 1)
@@ -180,11 +180,11 @@ describe('a certificate', () => {
     await job('e.test', { certificateId: await newCertificate({ issuer: 'CN=New' }) })
     await job('f.test', { certificateId: await newCertificate({ directory: 'https://authority.example/dir' }) })
     await job('g.test', { certificateId: null })
-    await queueOutdated(api.db, 'CN=New')
+    await queueOutdatedIssues(api.db, 'CN=New')
     const moved = await api.db.job.findMany({ where: { kind: 'issue', runAt: { lt: later } } })
     expect(moved.map(({ key }) => key)).toEqual([outdated])
     // Without a development CA, each of them gives way.
-    await queueOutdated(api.db, null)
+    await queueOutdatedIssues(api.db, null)
     expect(await api.db.job.count({ where: { kind: 'issue', runAt: { lt: later } } })).toBe(2)
   })
 
@@ -198,7 +198,7 @@ describe('a certificate', () => {
     await newCertificate({ createdAt })
     await newDomain('example.test', { certificateId: used })
     await api.db.platformCertificate.create({ data: { purpose: 'api', certificateId: own } })
-    await dropUnusedCertificates(api.db)
+    await deleteUnusedCertificates(api.db)
     const left = await api.db.certificate.findMany()
     expect(left.map(({ id }) => id).sort()).toEqual([used, own, young].sort())
   })

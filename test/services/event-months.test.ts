@@ -4,7 +4,7 @@ import { closeDatabase, type Database, openDatabase } from '../../src/platform/d
 import { newId } from '../../src/platform/ids.ts'
 import { positionOf } from '../../src/services/events/events.ts'
 import { filterOf, listEvents } from '../../src/services/events/list.ts'
-import { keepEventMonths } from '../../src/services/events/months.ts'
+import { maintainEventMonths } from '../../src/services/events/months.ts'
 import type { Actor } from '../../src/services/identity/actor.ts'
 import { createDatabase } from '../helpers/database.ts'
 
@@ -56,7 +56,7 @@ async function writeAt(at: Date, subject: string): Promise<void> {
 
 describe('the months of the log', () => {
   test('are made ahead, by ten servers as by one, and an event is in that of its time', async () => {
-    const outcomes = await Promise.all(Array.from({ length: 10 }, () => keepEventMonths(db, 13)))
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => maintainEventMonths(db, 13)))
     expect(outcomes.reduce((sum, { made }) => sum + made, 0)).toBe(1)
     expect(await tables()).toEqual(['event_000000', nameOf(inMonths(1)), nameOf(inMonths(2))])
     await writeAt(new Date(), 'now')
@@ -69,7 +69,7 @@ describe('the months of the log', () => {
     await writeAt(inMonths(30), 'far')
     expect(await tableOf('far')).toBe(nameOf(inMonths(2)))
     // A clock that is wrong holds up nothing: the table gets its upper bound, and the event goes into the one after it.
-    expect(await keepEventMonths(db, 13, undefined, inMonths(1))).toMatchObject({ made: 1 })
+    expect(await maintainEventMonths(db, 13, undefined, inMonths(1))).toMatchObject({ made: 1 })
     expect(await tableOf('far')).toBe(nameOf(inMonths(3)))
     for (const subject of ['now', 'next', 'far']) {
       const { id } = await db.event.findFirstOrThrow({ where: { subject } })
@@ -82,11 +82,11 @@ describe('the months of the log', () => {
     await other.connect()
     await other.query('BEGIN')
     await other.query('SELECT count(*) FROM event')
-    await expect(keepEventMonths(db, 13, undefined, inMonths(2))).rejects.toThrow(/lock timeout/)
+    await expect(maintainEventMonths(db, 13, undefined, inMonths(2))).rejects.toThrow(/lock timeout/)
     await writeAt(new Date(), 'meanwhile')
     await other.query('COMMIT')
     await other.end()
-    expect(await keepEventMonths(db, 13, undefined, inMonths(2))).toMatchObject({ made: 1 })
+    expect(await maintainEventMonths(db, 13, undefined, inMonths(2))).toMatchObject({ made: 1 })
   })
 
   test('are dropped when all of them are too old, and a table of both old and new events loses the old', async () => {
@@ -94,22 +94,22 @@ describe('the months of the log', () => {
     await writeAt(inMonths(3, 20), 'also kept')
     const before = await db.event.count()
     // Sixteen months later, after a long pause: events of three months from now on are within the thirteen.
-    const { dropped, deleted } = await keepEventMonths(db, 13, undefined, inMonths(16))
+    const { dropped, deleted } = await maintainEventMonths(db, 13, undefined, inMonths(16))
     expect(dropped).toBe(3)
     expect((await tables()).slice(0, 2)).toEqual(['event_000000', nameOf(inMonths(3))])
     const left = (await db.event.findMany({ orderBy: { id: 'asc' } })).map((event) => event.subject)
     expect(left).toEqual(['kept', 'also kept', 'far'])
     expect(before - left.length).toBeGreaterThan(deleted)
-    expect(await keepEventMonths(db, 13, undefined, inMonths(16))).toEqual({ made: 0, dropped: 0, deleted: 0 })
+    expect(await maintainEventMonths(db, 13, undefined, inMonths(16))).toEqual({ made: 0, dropped: 0, deleted: 0 })
     // A clock that is wrong in the other direction.
     await writeAt(inMonths(-100), 'long ago')
     expect(await tableOf('long ago')).toBe('event_000000')
-    expect(await keepEventMonths(db, 13, undefined, inMonths(17))).toMatchObject({ dropped: 2, deleted: 0 })
+    expect(await maintainEventMonths(db, 13, undefined, inMonths(17))).toMatchObject({ dropped: 2, deleted: 0 })
     // The table of the months of the long pause has both.
     await writeAt(inMonths(4), 'old')
     await writeAt(inMonths(5), 'new')
     expect(await tableOf('old')).toBe(await tableOf('new'))
-    expect(await keepEventMonths(db, 13, undefined, inMonths(18))).toMatchObject({ dropped: 0, deleted: 1 })
+    expect(await maintainEventMonths(db, 13, undefined, inMonths(18))).toMatchObject({ dropped: 0, deleted: 1 })
     expect((await db.event.findMany({ orderBy: { id: 'asc' } })).map((event) => event.subject)).toEqual(['new', 'far'])
   })
 

@@ -6,7 +6,7 @@ import { listen, type Notifications } from '../../src/platform/database/notifica
 import { Draining } from '../../src/platform/observe/draining.ts'
 import { createLoadMeter, type LoadMeter } from '../../src/services/nodes/load.ts'
 import { type Node, startNode } from '../../src/services/nodes/node.ts'
-import { allNodes, drainNodes, forgetLostNodes } from '../../src/services/nodes/nodes.ts'
+import { deleteLostNodes, drainNodes, listAllNodes } from '../../src/services/nodes/nodes.ts'
 import { createDatabase } from '../helpers/database.ts'
 import { type Link, openLink } from '../helpers/link.ts'
 import { until } from '../helpers/until.ts'
@@ -49,7 +49,7 @@ async function start(options: Options = {}): Promise<Node> {
   return node
 }
 
-const find = async (id: string) => (await allNodes(db)).find((node) => node.id === id)
+const find = async (id: string) => (await listAllNodes(db)).find((node) => node.id === id)
 const there = (id: string) => until(() => find(id))
 const silentFor = (id: string, seconds: number) =>
   db.node.update({ where: { id }, data: { heartbeatAt: new Date(Date.now() - seconds * 1000) } })
@@ -74,7 +74,7 @@ describe('a node', () => {
     expect(shown.load.cpu).toBeGreaterThanOrEqual(0)
     expect(shown.load.memoryBytes).toBeGreaterThan(10_000_000)
     await close()
-    expect(await allNodes(db)).toEqual([])
+    expect(await listAllNodes(db)).toEqual([])
   })
 
   test('beats, so that it is not lost, and comes back if its row is gone', async () => {
@@ -94,9 +94,9 @@ describe('a node', () => {
     expect(await find(id)).toMatchObject({ state: 'LOST' })
     expect(await drainNodes(db, id, true)).toEqual([])
     await silentFor(id, 23 * 3600)
-    expect(await forgetLostNodes(db)).toBe(0)
+    expect(await deleteLostNodes(db)).toBe(0)
     await silentFor(id, 25 * 3600)
-    expect(await forgetLostNodes(db)).toBe(1)
+    expect(await deleteLostNodes(db)).toBe(1)
   })
 
   test('takes the place of one that was lost before it under the same name, and of no other', async () => {
@@ -112,7 +112,7 @@ describe('a node', () => {
     await lost('nod_beside', 'web-1', 'edge', new Date(Date.now() + 60_000))
     const { id } = await start({ heartbeatMs: 10 })
     await there(id)
-    expect((await allNodes(db)).map((node) => node.id).sort()).toEqual(
+    expect((await listAllNodes(db)).map((node) => node.id).sort()).toEqual(
       [id, 'nod_elsewhere', 'nod_other_role', 'nod_beside'].sort(),
     )
   })

@@ -5,7 +5,7 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Html, html } from '../../platform/http/html.ts'
-import { kindOfLink, mailKinds, muteMails } from '../../services/mail/index.ts'
+import { mailKinds, muteMails, verifyUnsubscribeLink } from '../../services/mail/index.ts'
 import type { Deps } from '../http/deps.ts'
 import { requireHttps, shedLoad } from '../http/requests/transport.ts'
 import { boundOpenPerAddress } from '../http/shares/shares.ts'
@@ -56,7 +56,7 @@ export const mailRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app,
   const schema = { hide: true, querystring: Link }
 
   app.get('/mail/unsubscribe', { schema }, (request, reply) => {
-    const kind = kindOfLink(vault, request.query)
+    const kind = verifyUnsubscribeLink(vault, request.query)
     if (!kind) return sendPage(reply, 404, notValid)
     const body = html`<h1>No more of these mails?</h1><p>${mailKinds[kind].title}</p>
 <form method="post"><button name="List-Unsubscribe" value="One-Click">Stop these mails</button></form>`
@@ -66,10 +66,10 @@ export const mailRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app,
   const preParsing = async (request: FastifyRequest, reply: FastifyReply) => {
     // Before the body is read, and so before the query gets its defaults.
     const link = Value.Default(Link, request.query)
-    if (!Value.Check(Link, link) || !kindOfLink(vault, link)) return void sendPage(reply, 404, notValid)
+    if (!Value.Check(Link, link) || !verifyUnsubscribeLink(vault, link)) return void sendPage(reply, 404, notValid)
   }
   app.post('/mail/unsubscribe', { schema, bodyLimit, preParsing }, async (request, reply) => {
-    const kind = kindOfLink(vault, request.query)
+    const kind = verifyUnsubscribeLink(vault, request.query)
     if (!kind) return sendPage(reply, 404, notValid)
     await muteMails(db, request.query.user, kind)
     const body = html`<h1>You get no more of these mails</h1><p>${mailKinds[kind].title}</p>

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import * as x509 from '@peculiar/x509'
 import type { Database } from '../../platform/database/database.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
-import { keepRoot, type Root } from '../../services/certificates/index.ts'
+import { findOrCreateRoot, type Root } from '../../services/certificates/index.ts'
 import type { Authority } from './authority.ts'
 import { algorithm, importKey, importPublicKey, newKey } from './keys.ts'
 
@@ -75,7 +75,7 @@ export type DevelopmentCaOptions = {
 
 export async function createDevelopmentCa(options: DevelopmentCaOptions): Promise<Authority & { rootPem: string }> {
   const { db, vault, directory } = options
-  const root = await keepRoot(db, vault, async () => (await readOwnRoot(directory)) ?? makeRoot())
+  const root = await findOrCreateRoot(db, vault, async () => (await readOwnRoot(directory)) ?? makeRoot())
   const certificate = new x509.X509Certificate(root.certificate)
   const rootPem = certificate.toString('pem')
   await writeRoot(join(directory, 'root.pem'), `${rootPem}\n`)

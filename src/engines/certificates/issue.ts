@@ -10,7 +10,6 @@ import { inSpan } from '../../platform/observe/tracing.ts'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import {
   type AcmeOrder,
-  beginOrder,
   domainCertificate,
   extendLease,
   type Holder,
@@ -21,6 +20,7 @@ import {
   platformCertificate,
   publishChallenges,
   releaseOrder,
+  resetOrder,
   setOrderUrl,
   setRenewAt,
 } from '../../services/certificates/index.ts'
@@ -114,7 +114,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
       order,
       begin(key) {
         const sealed = vault.seal(key, placeOf.acmeOrder(lease.subject))
-        return beginOrder(db, lease, { names, directory: authority.directory, key: sealed })
+        return resetOrder(db, lease, { names, directory: authority.directory, key: sealed })
       },
       setUrl: (url) => setOrderUrl(db, lease, url),
       publish: (challenges) => publishChallenges(db, lease, challenges, platformZone),
@@ -122,10 +122,10 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     })
     const facts = readChain(chain, key, names)
     const renewAt = plannedRenewal(facts.notBefore, facts.notAfter)
-    const lookAgainAt = earliest(renewAt, new Date(Date.now() + authority.askAgainMs))
+    const checkRenewalAt = earliest(renewAt, new Date(Date.now() + authority.askAgainMs))
     const id = newId('crt')
     const sealedKey = vault.seal(key, placeOf.certificate(id))
-    const issued = { id, ...facts, chain, renewAt, lookAgainAt, directory: authority.directory, sealedKey }
+    const issued = { id, ...facts, chain, renewAt, checkRenewalAt, directory: authority.directory, sealedKey }
     if (!(await managed.install(scope, lease, issued))) throw new LostLease()
     metrics.attempted('issued')
     log.info({ names, issuer: facts.issuer, notAfter: facts.notAfter }, 'a certificate was issued')

@@ -9,11 +9,11 @@ import type { Database } from '../../platform/database/database.ts'
 import type { Notifications } from '../../platform/database/notifications.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
 import {
-  dropOldOrders,
-  dropUnusedCertificates,
+  deleteOldOrders,
+  deleteUnusedCertificates,
   platformJob,
   queueMissingJobs,
-  queueOutdated,
+  queueOutdatedIssues,
   queuePlatformJobs,
   refusesWildcard,
 } from '../../services/certificates/index.ts'
@@ -61,10 +61,10 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   async function upkeep(): Promise<void> {
     const queued = await queueMissingJobs(db)
     if (queued > 0) log.warn({ queued }, 'verified domains had no job for their certificate')
-    await queueOutdated(db, authority.issuer)
+    await queueOutdatedIssues(db, authority.issuer)
     await queuePlatformJobs(db, config)
-    await dropOldOrders(db)
-    await dropUnusedCertificates(db)
+    await deleteOldOrders(db)
+    await deleteUnusedCertificates(db)
   }
 
   return {

@@ -5,7 +5,7 @@ import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database/database.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
-import { type BegunRun, beginRun, endRun, type RunResult } from '../../services/crons/index.ts'
+import { endRun, type RunResult, type StartedRun, startRun } from '../../services/crons/index.ts'
 import { callProduction, NoAnswer } from './call.ts'
 import { type EdgePlaces, placesOf } from './places.ts'
 
@@ -22,7 +22,7 @@ const headerText = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
 
 type Call = { places: EdgePlaces; urls: Urls; timeoutMs: number; signal: AbortSignal }
 
-async function call(run: BegunRun, { places, urls, timeoutMs, signal }: Call): Promise<RunResult> {
+async function call(run: StartedRun, { places, urls, timeoutMs, signal }: Call): Promise<RunResult> {
   const { path, label, secret } = run
   const failed = (error: string, status: number | null = null) => ({ outcome: 'failed' as const, status, error })
   const startMs = performance.now()
@@ -64,7 +64,7 @@ export function createCronHandler(
     concurrency,
     retryDelaysMs,
     async run({ cronId }, { signal }) {
-      const begun = await beginRun(db, { urls, vault }, cronId)
+      const begun = await startRun(db, { urls, vault }, cronId)
       if (!begun) return
       const result = await call(begun, { places: await places(db), urls, timeoutMs, signal })
       await endRun(db, begun, result)

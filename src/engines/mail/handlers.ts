@@ -6,16 +6,16 @@ import { type Handler, Postponed } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database/database.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
 import {
+  countWaitingMails,
   type DueMail,
   endMail,
   findDueMail,
-  type MailEnd,
   type MailKey,
+  type MailOutcome,
   NotDue,
-  noteFailure,
   notify,
+  recordFailure,
   unsubscribeUrl,
-  waitingMails,
 } from '../../services/mail/index.ts'
 import { type Ways, writeLetter } from './letter.ts'
 import { letterOf } from './letters.ts'
@@ -60,11 +60,11 @@ type MailHandlers = { notify: Handler<'notify'>; mail: Handler<'mail'> }
 export function createMailHandlers(deps: MailDeps, options: MailOptions = {}): MailHandlers {
   const { db, config, log, registry } = deps
   const { mail: server } = config
-  const metrics = createMailMetrics(registry, async () => (server ? waitingMails(db) : 0))
+  const metrics = createMailMetrics(registry, async () => (server ? countWaitingMails(db) : 0))
   if (!server) return idle
   const transport = createMailTransport(server, options)
 
-  async function end(key: MailKey, ended: MailEnd): Promise<void> {
+  async function end(key: MailKey, ended: MailOutcome): Promise<void> {
     if (!(await endMail(db, key, ended))) return
     metrics.ended(ended.state === 'SENT' ? 'sent' : ended.state === 'FAILED' ? 'failed' : 'dropped')
     if (ended.state === 'FAILED') log.warn({ ...key, reason: ended.reason }, 'a mail was given up')
@@ -99,7 +99,7 @@ export function createMailHandlers(deps: MailDeps, options: MailOptions = {}): M
           }
           if (!(error instanceof MailFailure)) throw error
           if (error.final) return end(key, { state: 'FAILED', reason: error.message })
-          await noteFailure(db, key, error.message)
+          await recordFailure(db, key, error.message)
           throw error
         }
       },

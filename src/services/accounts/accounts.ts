@@ -1,4 +1,4 @@
-// Accounts: made by the operator or at first start, each with a test key that is shown once.
+// Accounts, created by the operator or at first start, each with a test key that is shown once.
 import type { Static } from '@sinclair/typebox'
 import type { Account } from '../../generated/client.ts'
 import { type Db, inTransaction, violation } from '../../platform/database/database.ts'
@@ -13,7 +13,7 @@ import { insertToken } from '../tokens/index.ts'
 
 export type AccountView = Static<typeof OperatorAccount>
 
-/** Makes an account and its first token, which has full access to the account unless `scopes` says otherwise. */
+/** Creates an account and its first token, by default with full access to the account. */
 export async function createAccount(
   db: Db,
   name: string,
@@ -50,13 +50,13 @@ export function viewAccount(row: Account): AccountView {
   })
 }
 
-/** An account made by an operator, and the test key to hand out. */
+/** Creates an account for an operator and returns its test key. */
 export async function openAccount(db: Db, actor: Actor, name: string): Promise<Static<typeof NewAccount>> {
   const { account, token } = await createAccount(db, name, ['*'], actorName(actor))
   return { ...viewAccount(account), secret: token, token }
 }
 
-/** Any account of the platform: for operators alone. */
+/** Finds any account of the platform; only for operators. */
 export async function findAccount(db: Db, id: string): Promise<Account> {
   const row = await db.account.findFirst({ where: { id } })
   if (!row) throw new Fault('not_found', `There is no account ${id}.`)

@@ -1,4 +1,4 @@
-// Door of accounts: their keys, what they used, and how their rights are shared.
+// Public entry point of accounts: creation, limits and usage.
 export { type AccountView, createAccount, findAccount, listAccounts, openAccount, viewAccount } from './accounts.ts'
-export { noteStoredBytes, readMonths } from './month-usage.ts'
+export { readMonths, recordStoredBytes } from './month-usage.ts'
 export { changeLimits, countMembers, readAccount, readLimits } from './usage.ts'

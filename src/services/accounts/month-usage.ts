@@ -1,10 +1,10 @@
-// What an account used, by month.
+// The monthly usage of accounts.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database/database.ts'
 import { readTime, refuseTime } from '../../platform/database/query-times.ts'
 import type { AccountUsage } from '../../schemas/account.ts'
 import type { Actor } from '../identity/index.ts'
-import { noteStored } from './statements.ts'
+import { recordStoredMaximum } from './statements.ts'
 
 const defaultMonths = 12
 const maxMonths = 36
@@ -14,7 +14,7 @@ const minuteMs = 60_000
 const monthAt = (ms: number) => new Date(ms).getUTCFullYear() * 12 + new Date(ms).getUTCMonth()
 const startOf = (month: number) => new Date(Date.UTC(Math.floor(month / 12), month % 12))
 
-/** `from` is taken back to the start of its month, `to` on to the end of its month. */
+/** Rounds `from` down to the start of its month and `to` up to the end of its month. */
 export async function readMonths(
   db: Db,
   { accountId }: Actor,
@@ -42,7 +42,7 @@ export async function readMonths(
   return { from: startOf(start).toISOString(), to: startOf(end).toISOString(), months }
 }
 
-/** Notes what every account stores now, if that is more than before in this month; to be done each hour. */
-export async function noteStoredBytes(db: Db): Promise<void> {
-  await noteStored(db, {})
+/** Updates each account's maximum of stored bytes in this month; call it hourly. */
+export async function recordStoredBytes(db: Db): Promise<void> {
+  await recordStoredMaximum(db, {})
 }

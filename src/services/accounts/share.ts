@@ -1,8 +1,8 @@
-// What a token narrowed to projects sees of the usage of its account.
+// The usage of an account that a token limited to projects can see.
 import type { Db } from '../../platform/database/database.ts'
 import { type Actor, inProjectsOf, projectsOf } from '../identity/index.ts'
 
-/** The share of the actor's projects: deployments from counters. What belongs to no project is null. */
+/** The usage of the actor's projects. Usage that belongs to no project is null. */
 export async function readShare(db: Db, actor: Actor) {
   const [projects, servers, used, domains, dnsKeys] = await Promise.all([
     db.project.count({ where: projectsOf(actor) }),

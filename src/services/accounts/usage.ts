@@ -1,4 +1,4 @@
-// What an account may have, and what it has.
+// The limits and usage of accounts.
 import type { Static } from '@sinclair/typebox'
 import type { Account } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -13,13 +13,13 @@ import { readMonthUsage } from './statements.ts'
 export type LimitsView = Static<typeof AccountLimits>
 export type UsageView = LimitsView['usage']
 
-/** Members, and those who may become one by an invitation. */
+/** Counts members and pending invitations. */
 export async function countMembers(db: Db, accountId: string): Promise<number> {
-  const open = { accountId, acceptedAt: null, expiresAt: { gt: new Date() } }
-  return (await db.membership.count({ where: { accountId } })) + (await db.invitation.count({ where: open }))
+  const pending = { accountId, acceptedAt: null, expiresAt: { gt: new Date() } }
+  return (await db.membership.count({ where: { accountId } })) + (await db.invitation.count({ where: pending }))
 }
 
-/** From counters that triggers keep; the records are summed up from those of the account's domains, at most its quota. */
+/** Reads counters that triggers maintain; records are the sum over the account's domains. */
 export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
   const [counters, zones, [month], members] = await Promise.all([
     db.accountUsage.groupBy({ by: ['name'], where: { accountId }, _sum: { used: true } }),
@@ -50,7 +50,7 @@ export async function readUsage(db: Db, accountId: string): Promise<UsageView> {
   }
 }
 
-/** What an operator set for the account, over the platform's own limits. */
+/** The platform's limits, overridden by those that an operator has set for the account. */
 export function limitsOf(defaults: Limits, { limits }: Pick<Account, 'limits'>): Limits {
   return withinCeilings({ ...defaults, ...(limits as Partial<Limits>) })
 }
@@ -76,19 +76,19 @@ async function findAccount(db: Db, id: string): Promise<Account> {
   return account
 }
 
-/** Of any account: for operators alone. */
+/** Reads the limits of any account; only for operators. */
 export async function readLimits(db: Db, defaults: Limits, accountId: string): Promise<LimitsView> {
   return viewLimits(db, defaults, await findAccount(db, accountId))
 }
 
-/** The version of limits is that of those that were set: what is used changes all the time. */
+/** The precondition covers only the limits, because usage changes all the time. */
 type LimitsChange = {
   accountId: string
   input: Static<typeof ChangeLimits>
   precondition(changed: unknown): void
 }
 
-/** Sets limits of any account: for operators alone. What is there above a new limit stays. */
+/** Sets limits of any account; only for operators. Existing resources above a new limit stay. */
 export async function changeLimits(
   db: Db,
   defaults: Limits,

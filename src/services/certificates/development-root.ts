@@ -1,4 +1,4 @@
-// The root of the development CA: one for the whole installation, its key sealed in the database.
+// The root of the development CA: one per installation, with its key sealed in the database.
 import type { Db } from '../../platform/database/database.ts'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 
@@ -7,23 +7,23 @@ export type Root = { certificate: string; key: string }
 
 export type StoredRoot = {
   certificate: string
-  /** Throws if SECRETS_KEY is another one. */
+  /** Throws if SECRETS_KEY has changed. */
   openKey(): string
 }
 
-// The primary key of the only row: whoever comes second finds it taken.
+// A fixed primary key: concurrent processes can insert only one row.
 const id = 'root'
 
-/** The certificate of the root; null while there is none. */
+/** Finds the certificate of the root, if it exists. */
 export async function findRootCertificate(db: Db): Promise<string | null> {
   return (await db.developmentCa.findUnique({ where: { id } }))?.certificate ?? null
 }
 
-/** The root of the installation; the one that `make` returns where there is none yet, and nobody was faster. */
-export async function keepRoot(db: Db, vault: Vault, make: () => Promise<Root>): Promise<StoredRoot> {
+/** Finds the root or stores the one that `create` returns, unless another process is faster. */
+export async function findOrCreateRoot(db: Db, vault: Vault, create: () => Promise<Root>): Promise<StoredRoot> {
   const place = placeOf.developmentCa(id)
   if (!(await db.developmentCa.findUnique({ where: { id } }))) {
-    const { certificate, key } = await make()
+    const { certificate, key } = await create()
     const data = { id, certificate, key: Uint8Array.from(vault.seal(key, place)) }
     await db.developmentCa.createMany({ data, skipDuplicates: true })
   }

@@ -1,4 +1,4 @@
-// Certificates of domains: which holders share an order, which certificate is in service, and how an attempt ended.
+// Certificates of domains: which domains share an order, which certificate is in service, and the outcome of attempts.
 import type { Account, Certificate, Domain } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -8,7 +8,7 @@ import { hostOf, isWildcard, parentsOf } from '../names/index.ts'
 import { isWarningDue } from './expiry-warnings.ts'
 import {
   addCertificate,
-  dropSuperseded,
+  deleteSuperseded,
   type Failure,
   type Holder,
   type Issued,
@@ -16,9 +16,9 @@ import {
   type OrderScope,
   withInService,
 } from './managed-certificate.ts'
-import { endOrder, type Lease, leaveOrder } from './orders.ts'
+import { endAttempt, endOrder, type Lease } from './orders.ts'
 
-/** What views of domains and records that the nameservers generate are made from. */
+/** The configuration for views of domains and for generated DNS records. */
 export type DomainCertificateConfig = Parameters<typeof changeSsl>[1] & Parameters<typeof generatedRecords>[0]
 
 type DomainRow = Domain & { inService: Omit<Certificate, 'key'> | null; account: Pick<Account, 'suspendedAt'> }
@@ -32,7 +32,7 @@ function holderOf(row: DomainRow, hosted: boolean): Holder {
   return {
     key: row.id,
     names: [row.name],
-    // The nameservers have a zone of its own for every domain, which comes before that of a domain above it.
+    // Every domain has its own zone, which takes precedence over the zone of a parent domain.
     zone: hosted ? hostOf(row.name) : null,
     entitled: row.verified && row.account.suspendedAt === null,
     ssl: row.ssl as DomainView['ssl'],
@@ -42,10 +42,10 @@ function holderOf(row: DomainRow, hosted: boolean): Holder {
   }
 }
 
-/** The name and those above it that can have a zone. */
+/** The name and its parents that can have a zone. */
 const zoneNamesOf = (name: string) => [name, ...parentsOf(name)].filter((zone) => !isWildcard(zone))
 
-/** Tells which names of an account are in a zone that is delegated to our nameservers. */
+/** Returns a predicate for names of an account that are in a zone on our nameservers. */
 async function readHosted(db: Db, accountId: string, names: string[]): Promise<(name: string) => boolean> {
   const zones = await db.domain.findMany({
     where: { accountId, verified: true, method: 'nameservers', name: { in: names.flatMap(zoneNamesOf) } },
@@ -54,14 +54,14 @@ async function readHosted(db: Db, accountId: string, names: string[]): Promise<(
   return (name) => zoneNamesOf(name).some((above) => zones.some((zone) => zone.name === above))
 }
 
-/** A host and its www are one: `example.com` for both. What is below another www stands for itself. */
+/** Removes `www.`, so a host and its www share a certificate. `www.www.` is not removed. */
 function baseOf(name: string): string {
   return /^www\.(?!www\.)/.test(name) ? name.slice(4) : name
 }
 
 /**
- * www answers with the edge where a hosted zone says nothing about it, and neither the account nor a proved owner has
- * attached it. An unproved claim of another account changes nothing: anybody could make one.
+ * Whether our nameservers generate a www record: the hosted zone has no records for www, and neither the account nor a
+ * verified owner has attached it. Unverified claims of other accounts don't count, because anybody can make them.
  */
 async function hasGeneratedWww(db: Db, config: DomainCertificateConfig, apex: Domain): Promise<boolean> {
   if (isWildcard(apex.name) || apex.name.startsWith('www.')) return false
@@ -71,7 +71,7 @@ async function hasGeneratedWww(db: Db, config: DomainCertificateConfig, apex: Do
     where: { domainId: apex.id, name: 'www' },
     select: { name: true, type: true },
   })
-  // A delegation takes the name out of our hands.
+  // A delegated name is not ours to answer.
   if (records.some(({ type }) => type === 'NS')) return false
   return generatedRecords(config, records).some(({ name }) => name === 'www')
 }
@@ -101,7 +101,7 @@ export function domainCertificate(db: Db, config: DomainCertificateConfig, domai
   async function install({ accountId, holders }: OrderScope, lease: Lease, issued: Issued): Promise<boolean> {
     return inTransaction(db, async (db) => {
       if (!(await endOrder(db, lease))) return false
-      // Domains that were deleted or lost their ownership meanwhile get nothing.
+      // Skip domains that were deleted or unverified in the meantime.
       const ids = holders.map(({ key }) => key)
       const served = await db.domain.findMany({
         where: { id: { in: ids }, verified: true, name: { in: issued.names } },
@@ -113,17 +113,17 @@ export function domainCertificate(db: Db, config: DomainCertificateConfig, domai
         await db.domain.updateMany({ where: { id }, data: { certificateId, certificateFailures: 0 } })
         if (ssl !== 'ACTIVE') await changeSsl(db, config, id, { to: 'ISSUING' })
         await changeSsl(db, config, id, { to: 'ACTIVE', certificate: summary })
-        await enqueue(db, { kind: 'issue', key: id, payload: { domainId: id }, runAt: issued.lookAgainAt })
+        await enqueue(db, { kind: 'issue', key: id, payload: { domainId: id }, runAt: issued.checkRenewalAt })
       }
       const superseded = served.flatMap(({ certificateId }) => certificateId ?? [])
-      await dropSuperseded(db, superseded)
+      await deleteSuperseded(db, superseded)
       return true
     })
   }
 
   async function fail(holders: Holder[], lease: Lease | null, failure: Failure): Promise<boolean> {
     return inTransaction(db, async (db) => {
-      if (lease && !(await leaveOrder(db, lease, failure))) return false
+      if (lease && !(await endAttempt(db, lease, failure))) return false
       for (const { key: id } of holders) {
         await db.domain.updateMany({ where: { id }, data: { certificateFailures: { increment: 1 } } })
         const domain = await db.domain.findUnique({ where: { id }, include: withInService })
@@ -140,7 +140,7 @@ export function domainCertificate(db: Db, config: DomainCertificateConfig, domai
           const warns = inService !== null && (await isWarningDue(db, domain, inService))
           await noteCertificate(db, config, id, { certificate: summary, warns })
         }
-        // A certificate that is still in service must be seen to expire, even if that is before the next attempt.
+        // Run the job when the certificate in service expires, if that is before the next attempt.
         const expiresAt = inService?.notAfter
         const isSooner = expiresAt !== undefined && expiresAt < nextAttemptAt
         await enqueue(db, {

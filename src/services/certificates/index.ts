@@ -1,26 +1,26 @@
-// Door of certificates: orders, what is in service, and who is warned when one can't be renewed.
-export { findRootCertificate, keepRoot, type Root } from './development-root.ts'
+// Public entry point of certificates: ACME orders, certificates in service, and expiry warnings.
+export { findOrCreateRoot, findRootCertificate, type Root } from './development-root.ts'
 export { domainCertificate } from './domain-certificates.ts'
 export {
-  dropUnusedCertificates,
+  deleteUnusedCertificates,
   queueIssuesOf,
   queueMissingJobs,
-  queueOutdated,
+  queueOutdatedIssues,
   queuePlatformJobs,
   setRenewAt,
 } from './jobs.ts'
 export type { Holder, InService, ManagedCertificate, OrderScope } from './managed-certificate.ts'
 export {
   type AcmeOrder,
-  beginOrder,
   type Challenge,
-  dropOldOrders,
+  deleteOldOrders,
   extendLease,
   findOrAddAccount,
   type Lease,
   leaseOrder,
   publishChallenges,
   releaseOrder,
+  resetOrder,
   setAccountUrl,
   setOrderUrl,
 } from './orders.ts'

@@ -1,4 +1,4 @@
-// Queues the missing jobs of those who should have a certificate, and deletes certificates that are not used any more.
+// Queues jobs that issue certificates, and deletes unused certificates.
 import type { Config } from '../../config.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Db } from '../../platform/database/database.ts'
@@ -7,30 +7,30 @@ import { platformJob } from './platform-certificates.ts'
 import { queueIssuesOfAccount, queueMissingIssues } from './statements.ts'
 
 const hourMs = 3_600_000
-const domainsAtOnce = 1_000
+const pageSize = 1_000
 
-/** Jobs commit with what needs them, so this finds something only after a job was given up or rows were restored. */
+/** Changes queue their own jobs, so this finds domains only after a failed job or a restore. */
 export async function queueMissingJobs(db: Db): Promise<number> {
   return (await queueMissingIssues(db, {})).length
 }
 
-/** Has the certificates of an account looked at now: while it was suspended, none was issued or renewed. */
+/** Queues the certificates of an account whose suspension has ended: none was issued or renewed during it. */
 export async function queueIssuesOf(db: Db, accountId: string): Promise<void> {
   await queueIssuesOfAccount(db, { accountId })
 }
 
 /**
- * What a development CA signed is replaced now and not in 60 days, once there is a real authority or another such CA.
- * `issuer` is the name of the development CA in use, if one is.
+ * Replaces certificates of another development CA immediately instead of in 60 days. `issuer` is the name of the
+ * development CA in use, or null for a real authority.
  */
-export async function queueOutdated(db: Db, issuer: string | null): Promise<void> {
+export async function queueOutdatedIssues(db: Db, issuer: string | null): Promise<void> {
   const outdated = { directory: '', ...(issuer !== null && { issuer: { not: issuer } }) }
   for (let after = ''; ; ) {
     const domains = await db.domain.findMany({
       where: { id: { gt: after }, verified: true, certificateFailures: 0, inService: outdated },
       select: { id: true },
       orderBy: { id: 'asc' },
-      take: domainsAtOnce,
+      take: pageSize,
     })
     const ids = domains.map(({ id }) => id)
     const now = new Date()
@@ -38,7 +38,7 @@ export async function queueOutdated(db: Db, issuer: string | null): Promise<void
       where: { kind: 'issue', key: { in: ids }, failedAt: null, lockedBy: null, runAt: { gt: now } },
       data: { runAt: now },
     })
-    if (ids.length < domainsAtOnce) return
+    if (ids.length < pageSize) return
     after = ids.at(-1)!
   }
 }
@@ -51,13 +51,13 @@ export async function queuePlatformJobs(db: Db, { managedTlsHost }: Pick<Config,
   }
 }
 
-/** Deletes certificates whose domains were deleted. */
-export async function dropUnusedCertificates(db: Db): Promise<void> {
+/** Deletes certificates that are not in use; new ones may not be linked yet. */
+export async function deleteUnusedCertificates(db: Db): Promise<void> {
   const createdAt = { lt: new Date(Date.now() - hourMs) }
   await db.certificate.deleteMany({ where: { createdAt, ...unused } })
 }
 
-/** The authority wants a certificate renewed earlier than planned. */
+/** Moves the renewal of a certificate, as requested by the authority (ARI). */
 export async function setRenewAt(db: Db, id: string, renewAt: Date): Promise<void> {
   await db.certificate.updateMany({ where: { id }, data: { renewAt } })
 }

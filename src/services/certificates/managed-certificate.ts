@@ -1,4 +1,4 @@
-// What certificates of domains and of the platform have in common: whom they are for, how they change, their rows.
+// The common interface of the certificates of domains and of the platform, and helpers for their rows.
 import type { Certificate } from '../../generated/client.ts'
 import type { JobKinds } from '../../jobs/kinds.ts'
 import type { Db } from '../../platform/database/database.ts'
@@ -8,14 +8,14 @@ import type { Lease } from './orders.ts'
 /** `chain` is PEM, the certificate itself first; `directory` is empty for the development CA. */
 export type InService = Omit<Certificate, 'key' | 'accountId' | 'serial' | 'createdAt'>
 
-/** One that a certificate is for: a domain, or a purpose of the platform. */
+/** The holder of a certificate: a domain, or a purpose of the platform. */
 export type Holder = {
-  /** Key of its job. */
+  /** The key of its job. */
   key: string
   names: string[]
-  /** Where our nameservers answer for it, if they do. */
+  /** Its zone on our nameservers, if any. */
   zone: string | null
-  /** Whether it may have a certificate at all: a domain must be verified, and its account not suspended. */
+  /** Whether it may have a certificate: a domain must be verified and its account not suspended. */
   entitled: boolean
   ssl: DomainView['ssl'] | null
   failures: number
@@ -23,57 +23,57 @@ export type Holder = {
   certificate: InService | null
 }
 
-/** What one order may be for. `extraNames` are welcome on the certificate, but nobody waits for them. */
+/** The holders of one order. `extraNames` are optional names on the certificate. */
 export type OrderScope = {
   subject: string
   accountId: string | null
-  /** The first is the one whose job it is. */
+  /** The first one is the holder whose job runs. */
   holders: [Holder, ...Holder[]]
   extraNames: string[]
 }
 
 /** `lookAgainAt`: when to ask the authority whether it wants the certificate renewed earlier. */
-export type Issued = InService & { serial: string; sealedKey: Buffer; lookAgainAt: Date }
+export type Issued = InService & { serial: string; sealedKey: Buffer; checkRenewalAt: Date }
 
 export type Failure = {
   message: string
-  /** By the number of failures in a row, this one counted. */
+  /** `failures` is the number of failures in a row, including this one. */
   nextAttemptAt(failures: number): Date
-  /** The next attempt goes on with the order. */
+  /** Whether the next attempt continues the order. */
   keepsOrder: boolean
 }
 
-/** A certificate that is issued and renewed by jobs: that of a domain, or one of the platform's own. */
+/** A certificate of a domain or of the platform that jobs issue and renew. */
 export type ManagedCertificate = {
   job: { key: string; payload: JobKinds['issue'] }
   /** Null if no holder is left. */
   find(): Promise<OrderScope | null>
-  /** An attempt begins for these. */
+  /** Records the start of an attempt. */
   begin(holders: Holder[]): Promise<void>
-  /** Puts a certificate into service in place of the one before; false if the lease is lost. */
+  /** Puts a new certificate into service; returns false if the lease is lost. */
   install(scope: OrderScope, lease: Lease, issued: Issued): Promise<boolean>
   /**
-   * The attempt failed for these; false if the lease is lost. The certificate in service stays there. Without a lease,
-   * no order was under way.
+   * Records a failed attempt; returns false if the lease is lost. The current certificate stays in service. `lease` is
+   * null if the attempt failed before an order.
    */
   fail(holders: Holder[], lease: Lease | null, failure: Failure): Promise<boolean>
-  /** The certificate in service has expired. */
+  /** Records that the certificate in service has expired. */
   expire(): Promise<void>
 }
 
-/** Leaves the private key where it is. */
+/** Selects the certificate without its private key. */
 export const withInService = { inService: { omit: { key: true } } } as const
 
 export async function addCertificate(db: Db, accountId: string | null, issued: Issued): Promise<string> {
-  const { sealedKey, lookAgainAt: _, ...columns } = issued
+  const { sealedKey, checkRenewalAt: _, ...columns } = issued
   await db.certificate.create({ data: { accountId, key: Uint8Array.from(sealedKey), ...columns } })
   return issued.id
 }
 
-/** Neither a domain nor the platform refers to it. */
+/** Matches certificates that neither a domain nor the platform uses. */
 export const unused = { domains: { none: {} }, platforms: { none: {} } }
 
-/** Deletes those of the certificates that nothing refers to any more. */
-export async function dropSuperseded(db: Db, ids: string[]): Promise<void> {
+/** Deletes the given certificates unless they are still in use. */
+export async function deleteSuperseded(db: Db, ids: string[]): Promise<void> {
   await db.certificate.deleteMany({ where: { id: { in: ids }, ...unused } })
 }

@@ -1,41 +1,41 @@
-// The platform's own certificates: that of its deployments, and that of the API where it is under a name of ours.
+// The platform's own certificates: one for deployments, and one for the API if we manage its host name.
 import type { Config } from '../../config.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import {
   addCertificate,
-  dropSuperseded,
+  deleteSuperseded,
   type Holder,
   type ManagedCertificate,
   type OrderScope,
   withInService,
 } from './managed-certificate.ts'
-import { endOrder, leaveOrder } from './orders.ts'
+import { endAttempt, endOrder } from './orders.ts'
 
 export type Purpose = 'deployments' | 'api'
 
-/** Deployments named on one certificate, with their branches, newest first: a development machine that has more does not open them all. */
+/** Maximum number of deployments, newest first, whose hosts and branch hosts a development certificate names. */
 const maxLabels = 200
 
 export function platformJob(purpose: Purpose): ManagedCertificate['job'] {
   return { key: `platform ${purpose}`, payload: { platform: purpose } }
 }
 
-/** Whether verifiers refuse a wildcard directly below the name, as OpenSSL, Node and browsers do with one label. */
+/** Whether clients refuse a wildcard directly below the name; OpenSSL, Node and browsers do below a single label. */
 export function refusesWildcard(domain: string): boolean {
   return !domain.includes('.')
 }
 
-/** Whether a name on a certificate stands for a host. */
+/** Whether a certificate name covers a host. */
 function covers(name: string, host: string): boolean {
   if (!name.startsWith('*.')) return name === host
   return host.slice(host.indexOf('.')) === name.slice(1)
 }
 
-/** What the names of the platform's certificates follow from. */
+/** The configuration that determines the names on the platform's certificates. */
 export type PlatformCertificateConfig = Pick<Config, 'acme' | 'managedTlsHost'> & { edge: { domain: string } }
 
-/** Hosts below a name of one label are named one by one, because its wildcard would not be believed. */
+/** Lists hosts below a single-label domain, whose wildcard clients would refuse. */
 async function labelledHosts(db: Db, domain: string): Promise<string[]> {
   const projects = await db.project.findMany({ select: { label: true } })
   const deployments = await db.deployment.findMany({
@@ -57,12 +57,12 @@ async function namesOf(
   const domain = edge.domain.toLowerCase()
   const wildcard = [domain, `*.${domain}`]
   if (purpose === 'deployments') {
-    // No authority but our own issues for a name of one label, so only there does naming each help.
+    // Only the development CA issues for a single-label domain, so only then do we list each host.
     if (acme || !refusesWildcard(domain)) return { names: wildcard, zone: domain }
     const own = host ? [host] : []
     return { names: [...new Set([...wildcard, ...own, ...(await labelledHosts(db, domain))])], zone: domain }
   }
-  // One label below the deployments' domain, or that domain itself, is on their certificate already.
+  // The certificate of the deployments already covers their domain and hosts one label below it.
   if (!host || wildcard.some((name) => covers(name, host))) return null
   return { names: [host], zone: domain }
 }
@@ -97,14 +97,14 @@ export function platformCertificate(db: Db, config: PlatformCertificateConfig, p
         const certificateId = await addCertificate(db, null, issued)
         const row = { certificateId, failures: 0, lastError: null, nextAttemptAt: issued.renewAt }
         await db.platformCertificate.upsert({ where: { purpose }, create: { purpose, ...row }, update: row })
-        if (before?.certificateId) await dropSuperseded(db, [before.certificateId])
-        await enqueue(db, { kind: 'issue', key: job.key, payload: job.payload, runAt: issued.lookAgainAt })
+        if (before?.certificateId) await deleteSuperseded(db, [before.certificateId])
+        await enqueue(db, { kind: 'issue', key: job.key, payload: job.payload, runAt: issued.checkRenewalAt })
         return true
       })
     },
     async fail(_holders, lease, failure) {
       return inTransaction(db, async (db) => {
-        if (lease && !(await leaveOrder(db, lease, failure))) return false
+        if (lease && !(await endAttempt(db, lease, failure))) return false
         const failures = { increment: 1 }
         const lastError = failure.message
         const row = await db.platformCertificate.upsert({

@@ -1,4 +1,4 @@
-// Which certificates are in service, and which http-01 challenges are shown: what those who serve them read.
+// Certificates in service and http-01 challenges, as the edge reads them.
 import type { AcmeChallenge } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
 import type { ValuesOf } from '../../platform/database/statement.ts'
@@ -13,22 +13,22 @@ import {
 export type ServedCertificateState = ValuesOf<typeof servedState>
 export type ServedCertificateRow = ValuesOf<typeof servedCertificate>
 
-/** The platform's own certificates by their ids: there are few. */
+/** The ids of the platform's own certificates, which are few. */
 export function readPlatformCertificateStates(db: Db): Promise<ServedCertificateState[]> {
   return selectPlatformStates(db, {})
 }
 
-/** The next `limit` domains that have a certificate in service, by name: enough to see what changed. */
+/** The next `limit` domains by name, with the id of their certificate, which is enough to detect changes. */
 export function readDomainCertificateStates(db: Db, after: string, limit: number): Promise<ServedCertificateState[]> {
   return selectDomainStates(db, { after, limit })
 }
 
-/** Certificates by the names they are kept under. What does not come back is not in service. */
+/** Certificates by name. Names without a result have no certificate in service. */
 export function readServedCertificates(db: Db, names: string[]): Promise<ServedCertificateRow[]> {
   return selectServed(db, { names })
 }
 
-/** What is to be shown over HTTP under `/.well-known/acme-challenge/<token>`. */
+/** The challenges to serve at `/.well-known/acme-challenge/<token>`. */
 export function readHttpChallenges(db: Db): Promise<Pick<AcmeChallenge, 'token' | 'value'>[]> {
   return db.acmeChallenge.findMany({ where: { type: 'http-01' }, select: { token: true, value: true } })
 }

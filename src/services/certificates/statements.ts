@@ -1,4 +1,4 @@
-// Certificates in SQL: the lease of an order, and the certificates in service as those who serve them read them.
+// SQL statements of certificates: leases of orders, and the certificates in service.
 import { queueJobs } from '../../jobs/statements.ts'
 import { isFree, leaseEnd } from '../../platform/database/lease.ts'
 import {
@@ -12,7 +12,7 @@ import {
   timestamptz,
 } from '../../platform/database/statement.ts'
 
-export const takenOrder = {
+export const leasedOrder = {
   subject: text(),
   names: textArray(),
   directory: text(),
@@ -20,10 +20,10 @@ export const takenOrder = {
   key: optional(bytea()),
 }
 
-export const takeOrder = statement('certificates.takeOrder', {
+export const acquireOrder = statement('certificates.acquireOrder', {
   reason: 'lease',
   in: { subject: text(), worker: text(), directory: text() },
-  out: takenOrder,
+  out: leasedOrder,
   sql: (p) => `
     INSERT INTO acme_order (subject, names, directory, leased_by, leased_until)
     VALUES (${p.subject}, '{}', ${p.directory}, ${p.worker}, ${leaseEnd()})
@@ -52,8 +52,8 @@ export const queueIssuesOfAccount = statement('certificates.queueOfAccount', {
 })
 
 /**
- * One insert for all verified domains without a job that waits: jobs have no relation to what they are for. Those of
- * suspended accounts get no certificate.
+ * One insert for all verified domains without a job, except those of suspended accounts. Prisma has no relation from
+ * jobs to domains.
  */
 export const queueMissingIssues = statement('certificates.queueMissing', {
   reason: 'INSERT … SELECT',
@@ -68,8 +68,8 @@ export const queueMissingIssues = statement('certificates.queueMissing', {
 })
 
 /**
- * The certificate of one verified domain, whose name it is kept under, or one of the platform's own, which goes by the
- * first of its names.
+ * The certificate of a verified domain, under the domain's name, or one of the platform's own, under the first of its
+ * names.
  */
 export const servedState = { name: text(), platform: boolean(), id: text() }
 
@@ -83,7 +83,7 @@ export const servedCertificate = {
   notAfter: timestamptz(),
 }
 
-// The platform keeps its old certificates for a while: of those that begin with the same name the newest counts.
+// The platform keeps old certificates for a while. Of those with the same first name, the newest counts.
 const platformOrder = 'c.names[1], c.created_at DESC, c.id DESC'
 
 export const selectPlatformStates = statement('certificates.platformStates', {

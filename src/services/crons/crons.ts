@@ -1,4 +1,4 @@
-// Crons of a project for their readers: when they run next, and what came of the last runs.
+// Lists the crons of a project, with their next and last runs.
 import type { Static } from '@sinclair/typebox'
 import type { CronRun } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
@@ -21,9 +21,9 @@ export async function listCrons(db: Db, actor: Actor, key: string): Promise<Cron
     where: { projectId: project.id },
     include: { runs: { orderBy: { id: 'desc' }, take: 1 } },
   })
-  const placeOf = (cron: CronSetting) => project.crons.indexOf(lineOfCron(cron))
+  const positionOf = (cron: CronSetting) => project.crons.indexOf(lineOfCron(cron))
   return found
-    .sort((a, b) => placeOf(a) - placeOf(b))
+    .sort((a, b) => positionOf(a) - positionOf(b))
     .map(({ id, path, schedule, nextAt, runs: [last] }) => ({
       id,
       path,

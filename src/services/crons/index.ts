@@ -1,3 +1,3 @@
-// Door of crons: when they are due, and what came of each run.
+// Public entry point of crons: listing crons, and starting and ending their runs.
 export { listCronRuns, listCrons } from './crons.ts'
-export { type BegunRun, beginRun, endRun, forgetOldRuns, type RunResult, requeueForgottenCrons } from './runs.ts'
+export { deleteOldRuns, endRun, type RunResult, requeueForgottenCrons, type StartedRun, startRun } from './runs.ts'

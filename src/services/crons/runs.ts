@@ -1,4 +1,4 @@
-// Runs of crons: begun once for each time that is due, and ended with what came of it.
+// Runs of crons: each due time starts one run, which ends with an outcome.
 import { enqueue } from '../../jobs/queue.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
 import { nextRun, parseSchedule } from '../../platform/cron-schedule.ts'
@@ -9,10 +9,10 @@ import type { Vault } from '../../platform/secrets/secrets.ts'
 import { appendLines } from '../deployments/index.ts'
 import { openProductionVariable } from '../projects/index.ts'
 import { findNotice } from '../takedowns/index.ts'
-import { forgetSurplusRuns, lockCron, queueForgottenCrons, readCronTarget } from './statements.ts'
+import { deleteSurplusRuns, lockCron, queueForgottenCrons, readCronTarget } from './statements.ts'
 
-/** A run that has begun: what is called, and with which secret. */
-export type BegunRun = { id: string; path: string; label: string; deploymentId: string; secret: string | null }
+/** A started run: what to call, and with which secret. */
+export type StartedRun = { id: string; path: string; label: string; deploymentId: string; secret: string | null }
 
 export type RunResult = {
   outcome: 'ok' | 'failed' | 'skipped'
@@ -21,17 +21,17 @@ export type RunResult = {
   error: string | null
 }
 
-const lost = { outcome: 'failed', error: 'The worker was lost before the response arrived.' }
+const lostOutcome = { outcome: 'failed', error: 'The worker was lostOutcome before the response arrived.' }
 
 /**
- * Begins the run that is due, and queues the next one, in one transaction: whoever comes second finds nothing due, so no
- * time is called twice. Times that passed meanwhile are not made up for. Null: there is nothing to call.
+ * Starts the due run and queues the next one in one transaction, so a concurrent worker finds nothing due. Missed times
+ * are skipped. Returns null if there is nothing to call.
  */
-export async function beginRun(
+export async function startRun(
   db: Db,
   { urls, vault }: { urls: Urls; vault: Vault },
   cronId: string,
-): Promise<BegunRun | null> {
+): Promise<StartedRun | null> {
   return inTransaction(db, async (db) => {
     const [cron] = await lockCron(db, { id: cronId })
     if (!cron) return null
@@ -40,7 +40,7 @@ export async function beginRun(
     await enqueue(db, { kind: 'cron', key: cronId, payload: { cronId }, runAt: nextAt })
     if (!due) return null
     await db.cron.update({ where: { id: cronId }, data: { nextAt } })
-    await db.cronRun.updateMany({ where: { cronId, outcome: 'running' }, data: lost })
+    await db.cronRun.updateMany({ where: { cronId, outcome: 'running' }, data: lostOutcome })
     const run = { id: newId('crr'), cronId, dueAt: cron.nextAt, startedAt: now }
     const [target] = await readCronTarget(db, { projectId })
     const refusal = await refusalOf(db, urls, projectId, target)
@@ -53,7 +53,7 @@ export async function beginRun(
 
 type Target = { label: string; deploymentId: string | null; suspended: boolean }
 
-/** Why nothing is called; null if it is. */
+/** The reason to skip the run, or null. */
 async function refusalOf(db: Db, urls: Urls, projectId: string, target: Target | undefined): Promise<string | null> {
   if (!target?.deploymentId) return 'Skipped: no deployment serves production.'
   if (target.suspended) return 'Skipped: the account is suspended.'
@@ -61,29 +61,29 @@ async function refusalOf(db: Db, urls: Urls, projectId: string, target: Target |
   return null
 }
 
-/** Ends a run, and says so in the log of the deployment that was called. */
-export async function endRun(db: Db, { id, path, deploymentId }: BegunRun, result: RunResult): Promise<void> {
+/** Ends a run and logs it in the called deployment. */
+export async function endRun(db: Db, { id, path, deploymentId }: StartedRun, result: RunResult): Promise<void> {
   const { count } = await db.cronRun.updateMany({ where: { id, outcome: 'running' }, data: result })
-  // Deleted with its cron, or given up for lost.
+  // It was deleted with its cron or marked as lost.
   if (count === 0) return
   const { status, durationMs, error } = result
   const text = `cron ${path}: ${status ?? 'no response'} in ${durationMs} ms${error ? `. ${error}` : ''}`
-  // The deployment may be gone by now.
+  // The deployment may be deleted by now.
   if ((await db.deployment.count({ where: { id: deploymentId } })) === 0) return
   await appendLines(db, deploymentId, [{ stream: 'system', step: 'run', text, at: new Date() }])
 }
 
 const overdueMs = 10 * 60_000
 
-/** Queues crons that have no job, and ends runs whose worker is gone for good. Tells how many were queued. */
+/** Queues overdue crons without a job, and ends runs of lost workers. Returns the number of queued crons. */
 export async function requeueForgottenCrons(db: Database): Promise<number> {
   const before = new Date(Date.now() - overdueMs)
-  await db.cronRun.updateMany({ where: { outcome: 'running', startedAt: { lt: before } }, data: lost })
+  await db.cronRun.updateMany({ where: { outcome: 'running', startedAt: { lt: before } }, data: lostOutcome })
   return (await queueForgottenCrons(db, { before })).length
 }
 
-const keptRuns = 50
+const maxRuns = 50
 
-export function forgetOldRuns(db: Db, signal?: AbortSignal): Promise<number> {
-  return deleteInBatches(signal, async (limit) => (await forgetSurplusRuns(db, { keep: keptRuns, limit }))[0]!)
+export function deleteOldRuns(db: Db, signal?: AbortSignal): Promise<number> {
+  return deleteInBatches(signal, async (limit) => (await deleteSurplusRuns(db, { keep: maxRuns, limit }))[0]!)
 }

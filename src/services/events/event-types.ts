@@ -1,4 +1,4 @@
-// What an event holds before it is written, and how types are chosen by pattern.
+// Events before they are written, and patterns of event types.
 import { eventTypes } from '../../schemas/events.ts'
 
 export type EventType = (typeof eventTypes)[number]
@@ -9,7 +9,7 @@ export type NewEvent = {
   type: EventType
   /** A token's id, or `system`. */
   actor: string
-  /** Key of the resource: its id, or the name of a domain. */
+  /** The id of the resource, or the name of a domain. */
   subject: string
   /** The resource as the API shows it, after the change. */
   data: object

@@ -1,5 +1,5 @@
-// The event log, which is only appended to: every change writes one row, in the transaction of the change. The trigger
-// `event_notify` tells listeners of each row, and `event_deliver` makes the deliveries to webhooks.
+// The append-only event log: every change writes a row in its own transaction. The trigger `event_notify` notifies
+// listeners, and `event_deliver` creates webhook deliveries.
 import type { Static } from '@sinclair/typebox'
 import type { Event as EventRow } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
@@ -20,7 +20,7 @@ import {
   takeNumber,
 } from './statements.ts'
 
-/** The event of an actor's own change. */
+/** The event of a change by the actor. */
 export function eventOf(
   actor: Actor,
   type: EventType,
@@ -29,13 +29,13 @@ export function eventOf(
   return { accountId: actor.accountId, type, actor: actorName(actor), ...about }
 }
 
-/** Writes events beside changes that take more than one statement; `db` is the handle of their transaction. */
+/** Appends events of a change that takes several statements; `db` must be in its transaction. */
 export async function append(db: Db, events: NewEvent[]): Promise<void> {
   if (events.length === 0) return
   await insertEvents(db, { events: numbered(events) })
 }
 
-/** Events with their ids and their trace, as they are written. */
+/** Adds ids, times and the current trace to events. */
 export function numbered(events: NewEvent[]): NumberedEvent[] {
   const trace = currentTrace()
   return events.map((event) => {
@@ -45,8 +45,8 @@ export function numbered(events: NewEvent[]): NumberedEvent[] {
 }
 
 /**
- * Has the order of events go on in this cluster of PostgreSQL. The first number in a restored database holds up all
- * others until its transaction ends, so it is taken by one that does nothing else.
+ * Continues the order of events after a restore into another PostgreSQL cluster. The first number blocks all others
+ * until its transaction ends, so a separate transaction takes it.
  */
 export async function continueLog(db: Db): Promise<void> {
   await takeNumber(db, {})
@@ -54,22 +54,21 @@ export async function continueLog(db: Db): Promise<void> {
 
 export type EventView = Static<typeof EventSchema>
 
-/** A place in the log: the number of the event, and the row's among those of that number. */
+/** A position in the log: the number of the event's transaction, and the sequence number of its row. */
 export type Position = { xid: string; seq: string }
 
-export type Listed = Pick<EventRow, 'id' | 'type' | 'createdAt' | 'actor' | 'subject'> & { data: unknown }
+export type LoggedRow = Pick<EventRow, 'id' | 'type' | 'createdAt' | 'actor' | 'subject'> & { data: unknown }
 
-export function viewEvent({ id, type, createdAt, actor, subject, data }: Listed): EventView {
+export function viewEvent({ id, type, createdAt, actor, subject, data }: LoggedRow): EventView {
   return { id, type: type as EventType, createdAt: createdAt.toISOString(), actor, subject, data: data as object }
 }
 
-/** Null: whatever its type, or its subject. */
+/** Null matches every type or subject. */
 export type EventFilter = { types: readonly EventType[] | null; subjects: readonly string[] | null }
 
 /**
- * The position of the event with that id; without an id, the end of the log. A list shows an event before older
- * transactions have ended, and they may still write before it. Such an event counts as the end of what is certain:
- * better a repeat than a gap.
+ * The position of an event, or the end of the log without an id. Lists can show an event while older transactions may
+ * still write before it. For such an event, returns the end of the settled log: better a repeat than a gap.
  */
 export async function positionOf(db: Db, { accountId }: Actor, eventId: string | null): Promise<Position> {
   const [position] = eventId === null ? await selectEnd(db, {}) : await selectPosition(db, { id: eventId, accountId })
@@ -84,7 +83,7 @@ export function isAfter(one: Position, other: Position): boolean {
 
 export type LogRange = { after: Position; until: Position; limit: number }
 
-/** Events of one reader behind `after`, up to `until`, before which no transaction can write any more. */
+/** Events for one reader after `after`, up to `until`, before which no transaction can still write. */
 export async function eventsBetween(
   db: Db,
   { accountId, projectIds }: Actor,
@@ -120,9 +119,9 @@ export function reads(
 }
 
 /**
- * Events of these accounts behind a position, in an order that never changes: rows are read only once every
- * transaction that began before theirs has ended, so none can be written before them later. The new position is as
- * far as that is so; `more` tells that there are events behind it already.
+ * Events of these accounts after a position, in an order that never changes: a row is read only once every older
+ * transaction has ended, so nothing can be written before it later. `position` is the end of the settled log, and
+ * `more` says that there are events after it already.
  */
 export async function eventsAfter(
   db: Db,

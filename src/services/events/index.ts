@@ -1,4 +1,4 @@
-// Door of the event log.
+// Public entry point of the event log.
 export { type EventType, matchesType, type NewEvent } from './event-types.ts'
 export {
   append,
@@ -15,5 +15,5 @@ export {
   reads,
 } from './events.ts'
 export { cursorKeys, filterOf, listEvents } from './list.ts'
-export { keepEventMonths } from './months.ts'
+export { maintainEventMonths } from './months.ts'
 export { eventIn, eventsIn, eventValues, horizon, insertEvent, insertEventsOf } from './statements.ts'

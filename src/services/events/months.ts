@@ -1,23 +1,23 @@
-// The months of the event log: each has a table, made ahead of time and dropped when it is too old. An insert needs none
-// of this: the first and the last table have no bound on their outer side.
+// Monthly tables of the event log, created in advance and dropped when they are old. Inserts never depend on this: the
+// first and last table are open-ended.
 import type { Database } from '../../platform/database/database.ts'
-import { deleteOldEvents, dropMonths, makeMonths } from './month-statements.ts'
+import { createMonths, deleteOldEvents, dropMonths } from './month-statements.ts'
 
 const batch = 2_000
 
 /**
- * Makes the next months, and removes events from before the `kept` last ones: by dropping whole tables, and row by row
- * where a table also has newer ones, as that of all events from before there were months. Null keeps all of them.
+ * Creates the next months and removes events older than the last `kept` months (null: none). Drops whole tables, and
+ * deletes rows where a table also has newer events, like the first one.
  */
-export async function keepEventMonths(
+export async function maintainEventMonths(
   db: Database,
   kept: number | null,
   signal?: AbortSignal,
   at = new Date(),
 ): Promise<{ made: number; dropped: number; deleted: number }> {
-  const [{ made } = { made: 0 }] = await makeMonths(db, { at })
+  const [{ made } = { made: 0 }] = await createMonths(db, { at })
   if (kept === null) return { made, dropped: 0, deleted: 0 }
-  // First: what can be dropped is not deleted row by row.
+  // Drop tables first, so their rows need not be deleted one by one.
   const [{ dropped } = { dropped: 0 }] = await dropMonths(db, { at, kept })
   let deleted = 0
   while (!signal?.aborted) {

@@ -1,5 +1,5 @@
-// Events in SQL: how changes write them, and how the log is read in the order of (xid, seq).
-import { columnsOf, inserted, insertedFrom, omit, pick, selected } from '../../platform/database/columns.ts'
+// SQL statements of events: writing them with changes, and reading the log in the order of (xid, seq).
+
 import {
   boolean,
   int4,
@@ -16,13 +16,10 @@ import { newId, timeOf } from '../../platform/ids.ts'
 import { currentTrace } from '../../platform/observe/tracing.ts'
 import type { NewEvent } from './event-types.ts'
 
-/** An event as it is written. */
+/** An event with its id, time and trace. */
 export type NumberedEvent = NewEvent & { id: string; trace: string | null; createdAt: Date }
 
-// The others number themselves.
-const written = omit(columnsOf('Event'), ['seq'])
-
-/** Parameters of `insertEvent`, for the statement that it is part of. */
+/** Parameters of `insertEvent` for the statement that contains it. */
 export const eventIn = {
   eventId: text(),
   eventAccount: text(),
@@ -35,7 +32,7 @@ export const eventIn = {
   eventAt: timestamptz(),
 }
 
-/** The time of an event is that in its id, by which lists are ordered and bounded. */
+/** The time of an event is the one in its id, which orders and limits lists. */
 export function eventValues(event: NewEvent) {
   const eventId = newId('evt')
   return {
@@ -51,7 +48,7 @@ export function eventValues(event: NewEvent) {
   }
 }
 
-/** Writes the event if `source`, the part that makes the change, has a row: one round trip and one commit for both. */
+/** Inserts the event if `source`, the change, has a row: one round trip and one commit for both. */
 export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: string): string {
   const values = {
     id: p.eventId,
@@ -67,12 +64,12 @@ export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: 
   return `INSERT INTO event ${inserted(written, values)} FROM ${source}`
 }
 
-/** Parameter of `insertEventsOf`. */
+/** The parameter of `insertEventsOf`. */
 export const eventsIn = { events: json<NumberedEvent[] | JsonText>() }
 
 /**
- * One parameter for any number of events. Prisma's createMany has eight for each, so every number is another text to
- * prepare, and 5,000 events of a zone import took 2.1 s instead of 0.5 s.
+ * One parameter for any number of events. Prisma's createMany has eight per event, so every count is a different
+ * statement to prepare, and 5,000 events of a zone import took 2.1 s instead of 0.5 s.
  */
 export const insertEventsOf = (p: { events: string }) => `
   INSERT INTO event ${insertedFrom(written, `json_to_recordset(${p.events})`)}
@@ -85,10 +82,10 @@ export const insertEvents = statement('events.insert', {
   sql: insertEventsOf,
 })
 
-/** The first number that a running or later transaction may still write, in the snapshot of the statement. */
+/** The lowest number that a running or later transaction may still write, in the statement's snapshot. */
 export const horizon = 'event_horizon(pg_snapshot_xmin(pg_current_snapshot()))'
 
-/** The number of a transaction of its own. */
+/** Takes a number in its own transaction. */
 export const takeNumber = statement('events.number', {
   reason: 'function of the database',
   in: {},
@@ -99,8 +96,8 @@ export const takeNumber = statement('events.number', {
 const position = { xid: text(), seq: int8() }
 
 /**
- * The horizon, and the last event before it. Readers go on behind that event and not at the horizon: numbers that were
- * taken and not used below it come again when PostgreSQL was killed, because only what is written outlives that.
+ * The horizon, and the last event before it. Readers continue after that event, not at the horizon: after a crash of
+ * PostgreSQL, numbers below the horizon that were taken but not used can occur again.
  */
 const settledLog = `
   h AS MATERIALIZED (SELECT ${horizon} AS xid),
@@ -115,7 +112,7 @@ export const selectEnd = statement('events.end', {
   sql: () => `WITH ${settledLog} SELECT xid::text AS xid, seq FROM last`,
 })
 
-/** The position of an event, or the end of the log if older transactions may still write before the event. */
+/** The position of an event, or the end of the settled log if older transactions may still write before the event. */
 export const selectPosition = statement('events.position', {
   reason: 'function of the database',
   in: { id: text(), accountId: text() },
@@ -160,7 +157,7 @@ function selectBetween(p: { [K in keyof typeof betweenIn]: string }, condition: 
     ORDER BY e.xid, e.seq LIMIT ${p.limit}`
 }
 
-/** Events of one reader between two positions. */
+/** Events for one reader between two positions. */
 export const selectEvents = statement('events.between', {
   reason: 'comparison of rows',
   in: betweenIn,
@@ -168,7 +165,7 @@ export const selectEvents = statement('events.between', {
   sql: (p) => selectBetween(p, 'true'),
 })
 
-/** The same of some subjects, which have an index of their own. */
+/** Like `selectEvents`, but for some subjects, which have their own index. */
 export const selectEventsOfSubjects = statement('events.between_of_subjects', {
   reason: 'list as one parameter',
   in: { ...betweenIn, subjects: textArray() },
@@ -177,8 +174,8 @@ export const selectEventsOfSubjects = statement('events.between_of_subjects', {
 })
 
 /**
- * Events of these accounts behind a position, each with whether every older transaction has ended, and in every row
- * the last event of which that is so. Without any event there is one row, in which nothing else is set.
+ * Events of these accounts after a position. `settled`: every older transaction has ended. Every row contains the end
+ * of the settled log; without events, there is one row with only that.
  */
 export const selectEventsAfter = statement('events.after', {
   reason: 'comparison of rows',

@@ -1,4 +1,4 @@
-// What an operator watches of the whole platform, as one reading.
+// Platform-wide figures for operators: the queue, certificates and nodes.
 import type { Db } from '../../platform/database/database.ts'
 import { countNodes } from '../nodes/index.ts'
 import { selectCertificates, selectQueue } from './statements.ts'
@@ -8,11 +8,11 @@ export type QueueFigures = Awaited<ReturnType<typeof selectQueue>>[number]
 export type Figures = {
   queue: QueueFigures[]
   certificates: {
-    /** Until the first certificate in service expires; null without any. */
+    /** Time until the first certificate in service expires; null if there are none. */
     earliestSeconds: number | null
     failing: number
   }
-  /** How many there are in each state. */
+  /** The number of nodes in each state. */
   nodes: Record<'active' | 'draining' | 'lost', number>
 }
 

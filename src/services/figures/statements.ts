@@ -1,4 +1,4 @@
-// Figures of the whole platform in SQL: its queue and its certificates.
+// SQL statements of platform figures: the queue and the certificates.
 import { isFree } from '../../platform/database/lease.ts'
 import { int4, optional, statement, text } from '../../platform/database/statement.ts'
 
@@ -14,11 +14,11 @@ export const selectQueue = statement('figures.queue', {
       count(*) FILTER (WHERE failed_at IS NOT NULL)::integer AS failed,
       COALESCE(EXTRACT(epoch FROM now() - min(run_at) FILTER (WHERE ${due})), 0)::integer AS "oldestSeconds"
     FROM job
-    -- What is planned for later is most of the table, and nobody waits for it.
+    -- Excludes jobs scheduled for later, which are most of the table.
     WHERE failed_at IS NOT NULL OR run_at <= now() OR locked_until > now() GROUP BY kind`,
 })
 
-/** Certificates in service: those of suspended accounts are not renewed, and nobody is served with them. */
+/** Certificates in service, except those of suspended accounts, which are neither renewed nor served. */
 export const selectCertificates = statement('figures.certificates', {
   reason: 'aggregate with a condition',
   in: {},

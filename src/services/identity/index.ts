@@ -1,4 +1,4 @@
-// Door of who acts, and what they may touch.
+// Public entry point of identity: actors and their rights.
 export { type Actor, actorName, allows, changesTokens, rightsOf, type Scope } from './actor.ts'
 export { lockAccount } from './statements.ts'
 export { inProjectsOf, projectsOf } from './visible-projects.ts'

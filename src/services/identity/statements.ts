@@ -1,7 +1,7 @@
-// The lock of an account, in SQL.
+// The SQL statement that locks an account.
 import { statement, text } from '../../platform/database/statement.ts'
 
-/** Holds the account against other changes until the transaction ends; rows that refer to the account can be made. */
+/** Locks the account until the transaction ends; rows that reference it can still be inserted. */
 export const lockAccount = statement('accounts.lock', {
   reason: 'row lock',
   in: { id: text() },

@@ -1,12 +1,12 @@
-// Which projects an actor sees, as conditions for queries.
+// Query conditions for the projects that an actor can see.
 import type { Actor } from './actor.ts'
 
-/** The condition that a project is the actor's. Combine it with other conditions by `AND`: both may name the id. */
+/** Matches the actor's projects. Combine it with other conditions through `AND`, because both may use the id. */
 export function projectsOf({ accountId, projectIds }: Actor) {
   return projectIds ? { accountId, id: { in: [...projectIds] } } : { accountId }
 }
 
-/** The condition that a row belongs to a project of the actor. */
+/** Matches rows that belong to a project of the actor. */
 export function inProjectsOf({ accountId, projectIds }: Actor) {
   return projectIds ? { accountId, projectId: { in: [...projectIds] } } : { accountId }
 }

@@ -1,10 +1,10 @@
-// Instances of server projects: which are wanted, which runner has which, and in what state they are.
+// Instances of server projects: which should run, which runner has each, and their states.
 
 import { type Database, type Db, inTransaction } from '../../platform/database/database.ts'
 import type { ValuesOf } from '../../platform/database/statement.ts'
 import {
+  deleteLostRunners,
   firstLeavingSlot,
-  forgetLost,
   lockPlacement,
   placeInstance,
   readHeldInstances,
@@ -19,15 +19,15 @@ export type ServedInstance = ValuesOf<typeof servedInstance>
 export type HeldInstance = Awaited<ReturnType<typeof readHeldInstances>>[number]
 export type InstanceState = ServedInstance['state']
 
-/** A process that runs servers, and where edges reach it. */
+/** A runner process, and the address at which edges reach it. */
 export type RunnerNode = { id: string; address: string }
 
-/** Another node may have the instances of a runner that has not renewed its lease for this long. */
+/** Other nodes can take over the instances of a runner that has not renewed its lease for this long. */
 export const runnerLeaseMs = 10_000
-// Of a burst, such as all instances of a lost node; the lock is not held for all of them at once.
-const placedAtOnce = 50
+// Placements per transaction: a burst, such as all instances of a lost node, must not hold the lock throughout.
+const placementBatch = 50
 
-/** Begins anew: what an earlier process of this node ran is placed again. `alone`: there is no other process at all. */
+/** Frees the instances of this node's previous process. `alone`: there are no other runners, so frees all instances. */
 export async function beginRunner(db: Database, { id: node }: RunnerNode, alone: boolean): Promise<void> {
   const where = alone ? { node: { not: null } } : { node }
   await inTransaction(db, async (db) => {
@@ -42,14 +42,14 @@ export async function renew(db: Db, { id: node, address }: RunnerNode, draining:
   return found!
 }
 
-/** Gives instances to nodes. With `takeOver`, also those of nodes that are gone. */
+/** Assigns instances to nodes; with `takeOver`, also those of lost nodes. */
 export async function placeInstances(db: Database, takeOver: boolean): Promise<void> {
-  for (let placed = placedAtOnce; placed === placedAtOnce; ) {
+  for (let placed = placementBatch; placed === placementBatch; ) {
     placed = await inTransaction(db, async (db) => {
       await lockPlacement(db, {})
       let count = 0
-      while (count < placedAtOnce && (await placeInstance(db, { takeOver })).length > 0) count++
-      if (takeOver && count < placedAtOnce) await forgetLost(db, {})
+      while (count < placementBatch && (await placeInstance(db, { takeOver })).length > 0) count++
+      if (takeOver && count < placementBatch) await deleteLostRunners(db, {})
       return count
     })
   }
@@ -59,28 +59,28 @@ export function readHeld(db: Db, node: string): Promise<HeldInstance[]> {
   return readHeldInstances(db, { node })
 }
 
-/** All instances that have a node, or those of these deployments. */
+/** Reads the instances that have a node, of all or some deployments. */
 export function readServed(db: Db, deploymentIds: string[] | null): Promise<ServedInstance[]> {
   return readServedInstances(db, { deploymentIds })
 }
 
-type Held = Pick<HeldInstance, 'deploymentId' | 'term'>
+type InstanceTerm = Pick<HeldInstance, 'deploymentId' | 'term'>
 
-/** Only while it is still in this term: otherwise another node has it. */
+/** Sets the state if the term is current; otherwise another node has the instance. */
 export async function setInstanceState(
   db: Db,
-  { deploymentId, term }: Held,
+  { deploymentId, term }: InstanceTerm,
   state: InstanceState,
   reason: string | null,
 ): Promise<void> {
   await db.instance.updateMany({ where: { deploymentId, term: BigInt(term) }, data: { state, reason } })
 }
 
-export async function removeInstance(db: Db, { deploymentId, term }: Held): Promise<void> {
+export async function removeInstance(db: Db, { deploymentId, term }: InstanceTerm): Promise<void> {
   await db.instance.deleteMany({ where: { deploymentId, term: BigInt(term) } })
 }
 
-/** The runner stops in order: nobody has to wait until its lease ends. */
+/** Deletes a runner that shuts down, so nobody waits for its lease to expire. */
 export async function endRunner(db: Database, { id: node }: RunnerNode): Promise<void> {
   await inTransaction(db, async (db) => {
     await db.instance.deleteMany({ where: { node } })
@@ -88,7 +88,7 @@ export async function endRunner(db: Database, { id: node }: RunnerNode): Promise
   })
 }
 
-/** Asks for an instance of a deployment that is not READY yet. One of an earlier attempt has the files of that attempt. */
+/** Requests an instance of a deployment that is not READY yet. Replaces the one of an earlier attempt and its files. */
 export async function wantProof(db: Database, deploymentId: string): Promise<void> {
   await inTransaction(db, async (db) => {
     await db.instance.deleteMany({ where: { deploymentId } })
@@ -96,7 +96,7 @@ export async function wantProof(db: Database, deploymentId: string): Promise<voi
   })
 }
 
-/** Null if it is gone; `placed` tells whether a runner has it. */
+/** Returns null if it was deleted; `placed` says whether a runner has it. */
 export async function findProof(db: Db, deploymentId: string) {
   const found = await db.instance.findUnique({
     where: { deploymentId_slot: { deploymentId, slot: 0 } },

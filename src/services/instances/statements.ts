@@ -1,18 +1,18 @@
-// Instances of server projects and the runners that hold them, in SQL.
+// SQL statements of server instances and their runners.
 import { isFree, leaseEnd } from '../../platform/database/lease.ts'
 import { boolean, int4, int8, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 
-/** From this slot on an instance is one that leaves its node: it serves until another one is healthy in its place. */
+/** Instances from this slot on are leaving their node: they serve until a replacement is healthy. */
 export const firstLeavingSlot = 100
 
 const barred = `(a.suspended_at IS NOT NULL OR EXISTS (
   SELECT 1 FROM takedown t WHERE t.project_id = p.id AND t.host IS NULL AND t.ended_at IS NULL))`
 const isRegular = (slot: string) => `${slot} < ${firstLeavingSlot}`
-/** Whether the runner of an instance is gone. */
+/** Whether the runner of an instance is lost. */
 const orphaned = (node: string) =>
   `NOT EXISTS (SELECT 1 FROM runner r WHERE r.node = ${node} AND NOT ${isFree('r.leased_until')})`
 
-/** Renews the lease of a runner, or begins it; tells whether an instance waits for a node, or has lost its own. */
+/** Renews or starts the lease of a runner. Returns whether instances wait for a node or have lost theirs. */
 export const renewRunner = statement('instances.renewRunner', {
   reason: 'lease',
   in: { node: text(), address: text(), draining: boolean(), leaseMs: int4() },
@@ -28,8 +28,8 @@ export const renewRunner = statement('instances.renewRunner', {
 })
 
 /**
- * Adds what is missing of the instances that serve production: of all projects, or of those that the subjects of events
- * (ids of projects, deployments, accounts and takedowns) belong to.
+ * Adds missing instances that serve production, for all projects or those of the given event subjects (ids of projects,
+ * deployments, accounts and takedowns).
  */
 export const wantProduction = statement('instances.wantProduction', {
   reason: 'lease',
@@ -49,7 +49,7 @@ export const wantProduction = statement('instances.wantProduction', {
     ON CONFLICT DO NOTHING RETURNING deployment_id AS "deploymentId"`,
 })
 
-/** Asks for an instance of a deployment that a visitor wants to see; nothing happens if there is one, or it is barred. */
+/** Requests an instance of a deployment for a visitor. Has no effect if there is one, or the deployment is blocked. */
 export const wantOnDemand = statement('instances.wantOnDemand', {
   reason: 'lease',
   in: { deploymentId: text() },
@@ -61,7 +61,7 @@ export const wantOnDemand = statement('instances.wantOnDemand', {
     ON CONFLICT DO NOTHING RETURNING deployment_id AS "deploymentId"`,
 })
 
-/** One process at a time gives instances to nodes, so that each sees what the one before it has given. */
+/** Serializes placement, so that each process sees the placements of the others. */
 export const lockPlacement = statement('instances.lockPlacement', {
   reason: 'lease',
   in: {},
@@ -70,8 +70,8 @@ export const lockPlacement = statement('instances.lockPlacement', {
 })
 
 /**
- * Gives the oldest instance without a node (with `takeOver`, also one whose node is gone) to the runner that has the
- * fewest of its deployment, and of those the one that has the fewest at all.
+ * Assigns the oldest instance without a node (with `takeOver`, also one of a lost node) to the runner with the fewest
+ * instances of its deployment, then with the fewest instances overall.
  */
 export const placeInstance = statement('instances.place', {
   reason: 'lease',
@@ -93,8 +93,8 @@ export const placeInstance = statement('instances.place', {
     RETURNING i.deployment_id AS "deploymentId"`,
 })
 
-/** Forgets runners that are gone, and what was leaving them; the rest of their instances must be placed before. */
-export const forgetLost = statement('instances.forgetLost', {
+/** Deletes lost runners and the instances that were leaving them. Place their other instances first. */
+export const deleteLostRunners = statement('instances.deleteLostRunners', {
   reason: 'lease',
   in: {},
   out: { deploymentId: text() },
@@ -109,10 +109,10 @@ export const forgetLost = statement('instances.forgetLost', {
 export type Duty = 'prove' | 'keep' | 'serve' | 'replaced' | 'surplus' | 'halt' | 'drop'
 
 /**
- * The instances of a node, each with what is to be done with it. `prove`: its build waits for its first answer. `keep`:
- * it serves production, or did until an edge is known to send visitors elsewhere. `serve`: it runs on demand, and
- * `replaced` too, where something else serves production. `surplus`: it leaves, or there are more than wanted. `halt`:
- * barred. `drop`: its deployment failed.
+ * The instances of a node with the action for each. `prove`: its build waits for its first response. `keep`: it serves
+ * production, or did and edges may still send visitors. `serve`: it runs on demand; `replaced`: likewise, while another
+ * deployment serves production. `surplus`: it is leaving or beyond the wanted number. `halt`: it is blocked. `drop`:
+ * its deployment failed.
  */
 export const readHeldInstances = statement('instances.held', {
   reason: 'lease',
@@ -139,7 +139,7 @@ export const readHeldInstances = statement('instances.held', {
     WHERE i.node = ${p.node}`,
 })
 
-/** All instances of the node leave it; proofs stay, because their build waits for them. */
+/** Makes all instances leave the node, except proofs, because a build waits for them. */
 export const leaveNode = statement('instances.leaveNode', {
   reason: 'lease',
   in: { node: text() },
@@ -153,8 +153,8 @@ export const leaveNode = statement('instances.leaveNode', {
 })
 
 /**
- * One instance of a deployment of which this node has two more than another one leaves it, so that the loss of a node
- * takes as few as possible. One deployment at a time, and only while all its instances are healthy.
+ * Makes one instance leave a node that has at least two more of its deployment than another node, to limit the damage
+ * of losing a node. Moves one deployment at a time, and only while all its instances are healthy.
  */
 export const spreadInstance = statement('instances.spread', {
   reason: 'lease',
@@ -187,7 +187,7 @@ export const servedInstance = {
   state: text<'starting' | 'healthy' | 'unhealthy' | 'unavailable' | 'leaving'>(),
 }
 
-/** The instances that have a node: all of them, or those of these deployments. */
+/** The instances that have a node, of all or some deployments. */
 export const readServedInstances = statement('instances.served', {
   reason: 'snapshot for an engine',
   in: { deploymentIds: optional(textArray()) },

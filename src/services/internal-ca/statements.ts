@@ -1,4 +1,4 @@
-// The lock under which the internal authority is made.
+// The SQL lock for creating the internal CA.
 import { statement, text } from '../../platform/database/statement.ts'
 
 export const lockInternalCa = statement('internalCa.lock', {

@@ -1,4 +1,4 @@
-// Jobs that were given up: for the operator to read, to run again or to delete.
+// Failed jobs, for the operator to list, retry or discard.
 import type { Static } from '@sinclair/typebox'
 import type { Job as JobRow } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -17,7 +17,7 @@ const viewJob = (row: JobRow): FailedJob => viewRow(row, { id: String(row.id) })
 
 const isFailed = { failedAt: { not: null } }
 
-/** The newest last, as in a log. */
+/** Newest last, as in a log. */
 export async function listFailedJobs(db: Db): Promise<FailedJob[]> {
   const rows = await db.job.findMany({ where: isFailed, orderBy: [{ failedAt: 'asc' }, { id: 'asc' }] })
   return rows.map(viewJob)
@@ -47,7 +47,7 @@ export async function findFailedJob(db: Db, id: string): Promise<FailedJob> {
   return viewJob(found)
 }
 
-/** Queues the job again: what waits now in its place. A build whose deployment has ended is one of a new deployment. */
+/** Queues the job again and returns the queued job. The build of a failed deployment starts a new deployment. */
 export async function retryFailedJob(db: Db, urls: Urls, id: string): Promise<FailedJob> {
   return inTransaction(db, async (db) => {
     const { kind, key } = await findFailedJob(db, id)
@@ -56,15 +56,15 @@ export async function retryFailedJob(db: Db, urls: Urls, id: string): Promise<Fa
       await discardFailedJob(db, { id })
       return viewJob(await db.job.findFirstOrThrow({ where: { kind: 'build', key: deploymentId } }))
     }
-    const [made] = await requeueJob(db, { id })
-    if (!made) throw new Fault('not_found', `There is no failed job ${id}.`)
-    return viewJob(await db.job.findUniqueOrThrow({ where: { id: BigInt(made.id) } }))
+    const [queued] = await requeueJob(db, { id })
+    if (!queued) throw new Fault('not_found', `There is no failed job ${id}.`)
+    return viewJob(await db.job.findUniqueOrThrow({ where: { id: BigInt(queued.id) } }))
   })
 }
 
 /**
- * A deployment has ended for good when its build is given up, and those who waited for it were told. So its commit is
- * deployed once more, unless that would put it in the place of a newer one. Null if the deployment has not failed.
+ * Deploys the commit of a failed deployment again, because a failed deployment is final and was reported as such.
+ * Throws if that would replace a newer deployment. Returns null if the deployment has not failed.
  */
 async function deployAgain(db: Db, urls: Urls, id: string): Promise<string | null> {
   const failed = await db.deployment.findUnique({ where: { id }, include: withProject })
@@ -80,9 +80,9 @@ async function deployAgain(db: Db, urls: Urls, id: string): Promise<string | nul
   const plan = { ref, isBranch, commit, production, region, source: source as DeploymentView['source'], untrusted }
   const { name, pinnedDeploymentId } = failed.project
   const project = { id: projectId, name, pinnedDeploymentId }
-  const made = await createDeployment(db, urls, actor, { ...plan, project })
-  if (source === 'upload') await copySource(db, { from: id, to: made.id })
-  return made.id
+  const created = await createDeployment(db, urls, actor, { ...plan, project })
+  if (source === 'upload') await copySource(db, { from: id, to: created.id })
+  return created.id
 }
 
 export type JobRemoval = { id: string; precondition?(view: FailedJob): void }

@@ -1,8 +1,7 @@
-// SQL of failed jobs: to queue one again.
-import { columnsOf, inserted, selves } from '../../platform/database/columns.ts'
+// SQL statements for retrying failed jobs.
 import { int4, int8, statement, text } from '../../platform/database/statement.ts'
 
-/** A new job in place of the failed one, with all attempts before it; if one with its key waits already, that one is it. */
+/** Replaces a failed job with a new one with all attempts left, or hastens the job that waits under its key. */
 export const requeueJob = statement('jobs.requeue', {
   reason: 'ON CONFLICT … WHERE',
   in: { id: int8() },
@@ -15,10 +14,7 @@ export const requeueJob = statement('jobs.requeue', {
     RETURNING id`,
 })
 
-const source = columnsOf('DeploymentSource')
-const file = columnsOf('SourceFile')
-
-/** The files that one deployment was uploaded with, for another one. */
+/** Copies the uploaded files of a deployment to another one. */
 export const copySource = statement('jobs.copySource', {
   reason: 'INSERT … SELECT',
   in: { from: text(), to: text() },

@@ -1,68 +1,68 @@
-// Takes slices of shared limits from the database: one statement at a time, for all keys that need one.
+// Takes slices of shared limits from the database, with one statement at a time for all keys that need one.
 import type { Database } from '../../platform/database/database.ts'
 import { inGroups } from '../../platform/database/pool.ts'
 import { takeSlices } from './statements.ts'
 
-export type Ask = {
-  /** Begins with its kind, as `token:`. */
+export type SliceRequest = {
+  /** Starts with its kind, such as `token:`. */
   key: string
-  /** What all processes together may take of this minute. */
+  /** What all processes together may take in this minute. */
   budget: number
-  /** What was used here already without having been taken. */
+  /** What this process has used without taking it first. */
   spent: number
   wanted: number
-  /** Until the minute ends, if nobody else has begun one. */
+  /** Time until the minute ends, if no other process has started one. */
   leftMs: number
-  /** Whether the other processes hear of it. */
+  /** Whether to notify the other processes. */
   told: boolean
 }
 
-/** `taken`: by all processes. */
+/** `taken`: the total of all processes. */
 export type Taken = { granted: number; taken: number; leftMs: number }
 
 export type TakenListener = (key: string, taken: number, leftMs: number) => void
 
 export type Slices = {
-  /** Calls `apply` with the answer, or with null if there is none in time, after which it may still come. */
-  take(ask: Ask, apply: (taken: Taken | null) => void): Promise<void>
+  /** Calls `apply` with the result, or with null after the timeout; the result may still follow. */
+  take(request: SliceRequest, apply: (taken: Taken | null) => void): Promise<void>
   onTaken(kind: string, listener: TakenListener): void
 }
 
-type Waiting = { ask: Ask; apply(taken: Taken | null): void; done(): void }
+type Waiting = { request: SliceRequest; apply(taken: Taken | null): void; done(): void }
 
-// A notification has up to 8,000 bytes, and a key with its figures some 80.
+// A notification has at most 8,000 bytes, and a key with its numbers about 80.
 const maxInBatch = 64
-// Above it keys are counted by each process alone: whoever comes with ever new addresses gets no more of the database.
+// Beyond this, each process counts alone, so a client with ever new addresses can't overload the database.
 const maxWaiting = 1_000
 type SlicesDeps = {
   db: Database
   id: string
-  /** Longer than this no request waits for its turn to be counted. */
-  patienceMs: number
+  /** How long a request waits to be counted. */
+  timeoutMs: number
   lose(error: unknown): void
 }
 
-export function createSlices({ db, id: member, patienceMs, lose }: SlicesDeps) {
+export function createSlices({ db, id: member, timeoutMs, lose }: SlicesDeps) {
   const listeners = new Map<string, TakenListener>()
   const waiting = new Map<string, Waiting>()
   let running = false
 
   async function takeBatch(batch: Waiting[]): Promise<void> {
-    const asks = batch.map(({ ask }) => ask)
+    const requests = batch.map(({ request }) => request)
     try {
       const rows = await inGroups([], () =>
         takeSlices(db, {
           member,
-          keys: asks.map(({ key }) => key),
-          budgets: asks.map(({ budget }) => budget),
-          spent: asks.map(({ spent }) => spent),
-          wanted: asks.map(({ wanted }) => wanted),
-          leftMs: asks.map(({ leftMs }) => leftMs),
-          told: asks.filter(({ told }) => told).map(({ key }) => key),
+          keys: requests.map(({ key }) => key),
+          budgets: requests.map(({ budget }) => budget),
+          spent: requests.map(({ spent }) => spent),
+          wanted: requests.map(({ wanted }) => wanted),
+          leftMs: requests.map(({ leftMs }) => leftMs),
+          told: requests.filter(({ told }) => told).map(({ key }) => key),
         }),
       )
       const found = new Map(rows.map((row) => [row.key, row]))
-      for (const { ask, apply } of batch) apply(found.get(ask.key) ?? null)
+      for (const { request, apply } of batch) apply(found.get(request.key) ?? null)
     } catch (error) {
       lose(error)
       for (const { apply } of batch) apply(null)
@@ -75,30 +75,30 @@ export function createSlices({ db, id: member, patienceMs, lose }: SlicesDeps) {
     while (waiting.size > 0) {
       const batch = [...waiting].slice(0, maxInBatch)
       for (const [key] of batch) waiting.delete(key)
-      await takeBatch(batch.map(([, one]) => one))
+      await takeBatch(batch.map(([, waiting]) => waiting))
     }
     running = false
   }
 
   return {
-    take(ask: Ask, apply: (taken: Taken | null) => void): Promise<void> {
-      if (waiting.size >= maxWaiting || waiting.has(ask.key)) {
+    take(request: SliceRequest, apply: (taken: Taken | null) => void): Promise<void> {
+      if (waiting.size >= maxWaiting || waiting.has(request.key)) {
         apply(null)
         return Promise.resolve()
       }
       const { promise, resolve } = Promise.withResolvers<void>()
       const late = setTimeout(() => {
-        waiting.delete(ask.key)
+        waiting.delete(request.key)
         lose(new Error('the database takes too long'))
         apply(null)
         resolve()
-      }, patienceMs)
+      }, timeoutMs)
       const done = () => {
         clearTimeout(late)
         resolve()
       }
-      waiting.set(ask.key, { ask, apply, done })
-      // What asks in the same turn goes into one statement.
+      waiting.set(request.key, { request, apply, done })
+      // Requests of the same turn of the event loop share a statement.
       if (!running) {
         running = true
         setImmediate(() => void work())
@@ -108,7 +108,7 @@ export function createSlices({ db, id: member, patienceMs, lose }: SlicesDeps) {
     onTaken(kind: string, listener: TakenListener): void {
       listeners.set(kind, listener)
     },
-    /** What another process has taken: keys with all that is taken of them, as JSON. */
+    /** Handles a notification: a JSON list of keys with what all processes have taken from them. */
     hear(text: string): void {
       for (const [key, taken, leftMs] of JSON.parse(text) as [string, number, number][]) {
         const at = key.indexOf(':')

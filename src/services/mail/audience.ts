@@ -1,4 +1,4 @@
-// Who is told of an event by mail: members who may see what it is about, have proved their address, and have not muted the kind.
+// The recipients of an email about an event: members who may see it, have proved their email and not muted the kind.
 import type { Membership, Token, User } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
 import { allows, type Scope } from '../identity/index.ts'
@@ -7,17 +7,17 @@ import type { MailEvent } from './occasions.ts'
 
 type Member = Membership & { token: Pick<Token, 'scopes' | 'projectIds' | 'revokedAt'>; user: User }
 
-/** The token of a membership holds what the role allows, and is narrowed with it. */
+/** The token of a membership carries the rights of the role. */
 function maySee({ token }: Member, scope: Scope, projectId: string | null): boolean {
   const { scopes, projectIds, revokedAt } = token
   if (revokedAt !== null || !allows(scopes as Scope[], scope)) return false
   return projectIds.length === 0 || (projectId !== null && projectIds.includes(projectId))
 }
 
-/** The people who get a mail of this kind about the event; `only`: if they are this one. */
+/** The people who get an email of this kind about the event; `only` restricts them to one person. */
 export async function audienceOf(db: Db, kind: MailKind, event: MailEvent, only?: string): Promise<User[]> {
   const people = await entitled(db, kind, event, only)
-  // Whoever writes a stranger's address has no mails sent there.
+  // Nobody can send emails to a stranger by entering their address.
   return people.filter(({ mutedMails, emailProvedAt }) => emailProvedAt !== null && !mutedMails.includes(kind))
 }
 
@@ -29,7 +29,7 @@ async function entitled(db: Db, kind: MailKind, event: MailEvent, only?: string)
     include: { user: true, token: { select: { scopes: true, projectIds: true, revokedAt: true } } },
     orderBy: { userId: 'asc' },
   })
-  const isTold = (member: Member) =>
+  const isRecipient = (member: Member) =>
     maySee(member, scope, event.projectId) || (security && member.userId === event.actor)
-  return members.filter(isTold).map(({ user }) => user)
+  return members.filter(isRecipient).map(({ user }) => user)
 }

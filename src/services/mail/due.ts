@@ -1,36 +1,38 @@
-// A mail that is due, with all that its text is made from; read when it is sent, so that it goes only to who still may see it.
+// Reads the content of a due email at sending time, so it goes only to people who may still see it.
 import type { Db } from '../../platform/database/database.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
+import { type DueInvitation, findDueEmailCode, findDueInvitation } from './address-mails.ts'
 import { audienceOf } from './audience.ts'
 import { type AnyMailKind, isMailKind, type MailKind } from './kinds.ts'
 import { findFailure, type MailEvent } from './occasions.ts'
-import { beginMail, type MailKey, stateOfMail, worthTellingMs } from './outbox.ts'
-import { type DueInvitation, findDueInvitation, findDueProof } from './to-addresses.ts'
+import { findMailState, type MailKey, maxAgeMs, startMail } from './outbox.ts'
 
-type Told = {
+type DueFields = {
   to: string
   event: MailEvent
-  /** Name of the account. */
+  /** The name of the account. */
   account: string
-  /** Who did what the event tells of; null for the platform itself. */
+  /** The name of the actor; null for the platform itself. */
   actor: string | null
-  /** How many others it tells of. */
+  /** How many further events the email mentions. */
   more: number
 }
 
 export type DueMail = MailKey &
-  Told &
+  DueFields &
   (
     | {
-        kind: MailKind /** Of a sign-in: from where. */
-        address: string | null /** Another mail. */
+        kind: MailKind
+        /** The IP address of a sign-in. */
+        address: string | null
+        /** The `about` of an earlier email. */
         inReplyTo: string | null
       }
     | { kind: 'invitation'; invitation: DueInvitation }
     | { kind: 'address'; code: string }
   )
 
-/** Why a mail is not to be sent any more, or not yet. */
+/** The reason not to send an email, or not yet (`later`). */
 export class NotDue extends Error {
   readonly later: boolean
 
@@ -40,40 +42,40 @@ export class NotDue extends Error {
   }
 }
 
-/** Null if it was settled before. Throws NotDue. */
+/** Returns null if the email is settled already. Throws NotDue. */
 export async function findDueMail(db: Db, vault: Vault, key: MailKey): Promise<DueMail | null> {
-  const mail = await beginMail(db, key)
+  const mail = await startMail(db, key)
   if (!mail) return null
-  if (mail.dueAt.getTime() < Date.now() - worthTellingMs) throw new NotDue('it could not be sent within a day')
+  if (mail.dueAt.getTime() < Date.now() - maxAgeMs) throw new NotDue('it could not be sent within a day')
   const event = await db.event.findUnique({ where: { id: mail.eventId } })
   if (!event) throw new NotDue('the event is gone')
   const { name: account } = await db.account.findUniqueOrThrow({ where: { id: mail.accountId } })
-  const told = { ...key, event, account, actor: await nameOf(db, event.actor), more: mail.more }
+  const fields = { ...key, event, account, actor: await nameOf(db, event.actor), more: mail.more }
   const kind = mail.kind as AnyMailKind
   if (kind === 'invitation') {
     const invitation = await findDueInvitation(db, vault, event)
-    if (!invitation) throw new NotDue('the invitation was accepted, withdrawn or has ended')
-    return { ...told, kind, to: mail.recipient, invitation }
+    if (!invitation) throw new NotDue('the invitation was accepted or deleted, or has expired')
+    return { ...fields, kind, to: mail.recipient, invitation }
   }
   if (kind === 'address') {
-    const code = await findDueProof(db, vault, event)
-    if (code === null) throw new NotDue('the address was proved, or is not the person’s any more')
-    return { ...told, kind, to: mail.recipient, code }
+    const code = await findDueEmailCode(db, vault, event)
+    if (code === null) throw new NotDue('the address was verified or changed')
+    return { ...fields, kind, to: mail.recipient, code }
   }
-  if (!isMailKind(kind)) throw new NotDue('no such mails are sent any more')
+  if (!isMailKind(kind)) throw new NotDue('this kind of email no longer exists')
   const [user] = await audienceOf(db, kind, event, mail.recipient)
-  if (!user) throw new NotDue('it was muted, the person may not see it any more, or the address is not proved')
-  const inReplyTo = kind === 'production-recovered' ? await toldFailure(db, event, mail) : null
+  if (!user) throw new NotDue('the person muted it, can no longer see it, or has not verified the address')
+  const inReplyTo = kind === 'production-recovered' ? await findFailureMail(db, event, mail) : null
   const session = kind === 'new-sign-in' ? await db.session.findUnique({ where: { id: mail.about } }) : null
-  return { ...told, kind, to: user.email, address: session?.address ?? null, inReplyTo }
+  return { ...fields, kind, to: user.email, address: session?.address ?? null, inReplyTo }
 }
 
-/** The end of a streak is told to who was told of its beginning, and after that. */
-async function toldFailure(db: Db, event: MailEvent, { recipient }: MailKey): Promise<string> {
+/** Finds the email about the failure. Only its recipients hear of the recovery, and only after it was sent. */
+async function findFailureMail(db: Db, event: MailEvent, { recipient }: MailKey): Promise<string> {
   const about = await findFailure(db, event)
-  const state = about && (await stateOfMail(db, { recipient, about }))
+  const state = about && (await findMailState(db, { recipient, about }))
   if (state === 'SENT') return about!
-  throw new NotDue('the failure was not told', state === 'WAITING')
+  throw new NotDue('the email about the failure was not sent', state === 'WAITING')
 }
 
 async function nameOf(db: Db, actor: string): Promise<string | null> {

@@ -1,6 +1,14 @@
-// Door of mail: whom an event is told to, and what has been sent.
+// Public entry point of mail: recipients of events, and the outbox.
 export { type DueMail, findDueMail, NotDue } from './due.ts'
 export { type MailKind, mailKinds, viewMailKinds } from './kinds.ts'
 export { notify } from './notify.ts'
-export { endMail, forgetOldMails, type MailEnd, type MailKey, noteFailure, switchMail, waitingMails } from './outbox.ts'
-export { kindOfLink, muteMails, unsubscribeUrl } from './unsubscribe.ts'
+export {
+  countWaitingMails,
+  deleteOldMails,
+  endMail,
+  type MailKey,
+  type MailOutcome,
+  recordFailure,
+  setMailEnabled,
+} from './outbox.ts'
+export { muteMails, unsubscribeUrl, verifyUnsubscribeLink } from './unsubscribe.ts'

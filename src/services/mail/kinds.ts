@@ -1,4 +1,4 @@
-// The kinds of mails: how a person's settings call each, who may see what it tells of, and which events it comes from.
+// The kinds of emails: their titles in the settings, the scope that they need, and the events that trigger them.
 import { mailKindNames } from '../../schemas/mails.ts'
 import type { EventType } from '../events/index.ts'
 import type { Scope } from '../identity/index.ts'
@@ -9,15 +9,15 @@ export { mailKindNames }
 export type MailKind = (typeof mailKindNames)[number]
 
 type Row = {
-  /** For the person's settings, and for the page behind a link that mutes. */
+  /** Shown in the person's settings and on the unsubscribe page. */
   title: string
-  /** Who gets it: members whose role has this scope and whose projects include the event's; null: the person it is about. */
+  /** The scope that recipients need for the event's project; null: only the person whom the event is about. */
   scope: Scope | null
-  /** About who can get in: the person who acted is told as well. */
+  /** About access to the account; the actor gets it too. */
   security: boolean
 }
 
-/** All of them are on until the person mutes them, and nobody else can. */
+/** All kinds are on until the person mutes them; nobody else can. */
 export const mailKinds: Record<MailKind, Row> = {
   'production-failed': {
     title: 'A production deployment failed after one that worked',
@@ -29,20 +29,20 @@ export const mailKinds: Record<MailKind, Row> = {
     scope: 'deployments:read',
     security: false,
   },
-  'domain-lost': { title: 'A domain is verified no longer', scope: 'domains:read', security: false },
+  'domain-lost': { title: 'A domain is no longer verified', scope: 'domains:read', security: false },
   'certificate-failing': { title: 'A certificate cannot be renewed', scope: 'domains:read', security: false },
   'webhook-disabled': { title: 'A webhook was disabled', scope: 'webhooks:read', security: false },
   'ticket-reply': { title: 'Support answered a ticket', scope: 'tickets:read', security: false },
-  'new-token': { title: 'A token was made', scope: 'tokens:read', security: true },
+  'new-token': { title: 'A token was created', scope: 'tokens:read', security: true },
   'new-sign-in': { title: 'Somebody signed in as you', scope: null, security: true },
 }
 
 export const isMailKind = (text: string): text is MailKind => Object.hasOwn(mailKinds, text)
 
-/** These go to an address that is nobody's yet, so there is nothing to mute. */
+/** The added kinds go to unproved emails, so nobody can mute them. */
 export type AnyMailKind = MailKind | 'invitation' | 'address'
 
-/** The events that mails come from; the trigger `event_mail` has the same list. */
+/** The events that trigger emails; the trigger `event_mail` has the same list. */
 export const mailEvents: Partial<Record<EventType, AnyMailKind>> = {
   'deployment.error': 'production-failed',
   'deployment.ready': 'production-recovered',

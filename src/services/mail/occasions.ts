@@ -1,4 +1,4 @@
-// Which events are worth a mail: the first failure of a streak and its end, what was lost, and answers of support.
+// Decides which events cause emails: of a streak of failures, for example, only the first one and the recovery.
 import type { Event } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
 import type { EventType } from '../events/index.ts'
@@ -10,39 +10,39 @@ export type MailEvent = Omit<Event, 'seq'>
 
 export type Occasion = {
   kind: AnyMailKind
-  /** The mail tells of this once to each person. */
+  /** Each person gets one email about this id. */
   about: string
-  /** Only those are told who were told of this before. */
+  /** Only people who got the email about this id get this one. */
   after: string | null
 }
 
-/** Null if nobody is told of it by mail. */
+/** Returns null if the event causes no email. */
 export async function occasionOf(db: Db, event: MailEvent): Promise<Occasion | null> {
   const kind = mailEvents[event.type as EventType]
   if (!kind) return null
-  const usual = { kind, about: event.id, after: null }
+  const occasion = { kind, about: event.id, after: null }
   switch (kind) {
     case 'production-failed':
-      return (await findFailure(db, event)) === null ? usual : null
+      return (await findFailure(db, event)) === null ? occasion : null
     case 'production-recovered': {
       const after = await findFailure(db, event)
-      return after === null ? null : { ...usual, after }
+      return after === null ? null : { ...occasion, after }
     }
     case 'domain-lost':
-      return (await wasVerified(db, event)) ? usual : null
+      return (await wasVerified(db, event)) ? occasion : null
     case 'ticket-reply':
-      return (await isFromSupport(db, event)) ? usual : null
-    // Every account of the person has an event of the sign-in.
+      return (await isFromSupport(db, event)) ? occasion : null
+    // Every account of the person has an event of the sign-in, so use the session's id.
     case 'new-sign-in':
-      return { ...usual, about: (event.data as { id: string }).id }
+      return { ...occasion, about: (event.data as { id: string }).id }
     case 'address':
-      return (await isUnproved(db, event)) ? usual : null
+      return (await isUnproved(db, event)) ? occasion : null
     default:
-      return usual
+      return occasion
   }
 }
 
-/** Whether the person has come with an address that is not proved, or has taken one. Each account of theirs has the event. */
+/** Whether the person's email is unproved. Each of their accounts has the event, but only the first one counts. */
 async function isUnproved(db: Db, { type, actor, subject: id, accountId, data }: MailEvent): Promise<boolean> {
   if (type === 'member.updated' && actor !== id) return false
   const { email } = data as { email: string }
@@ -58,7 +58,7 @@ export async function findFailure(db: Db, { id, accountId, projectId }: MailEven
   return first?.id ?? null
 }
 
-/** The same event tells of claims that end without ever being proved: the event before it has how the domain was. */
+/** The event also reports claims that were never verified; the domain's previous event has its state. */
 async function wasVerified(db: Db, { id, accountId, subject }: MailEvent): Promise<boolean> {
   const before = await db.event.findFirst({
     where: { accountId, subject, type: { startsWith: 'domain.' }, id: { lt: id } },
@@ -67,7 +67,7 @@ async function wasVerified(db: Db, { id, accountId, subject }: MailEvent): Promi
   return (before?.data as { verified?: boolean } | undefined)?.verified === true
 }
 
-/** An event of a reply does not say who wrote it; the message has the time that the ticket was changed at. */
+/** The event of a reply lacks its author; find the message by the time of the ticket's change. */
 async function isFromSupport(db: Db, { subject, data }: MailEvent): Promise<boolean> {
   const createdAt = new Date((data as TicketView).updatedAt)
   return (await db.ticketMessage.count({ where: { ticketId: subject, author: 'support', createdAt } })) > 0

@@ -1,4 +1,4 @@
-// The outbox: a row for each person and occasion, written once, with the job that sends it in the same transaction.
+// The outbox: one row per person and occasion, written in the same transaction as the job that sends it.
 import type { Mail } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
@@ -11,14 +11,14 @@ export type MailKey = Pick<Mail, 'recipient' | 'about'>
 
 const hourMs = 60 * 60_000
 
-/** Of one kind, to one person. What is more is told in the last of them, as a number. */
+/** Emails of one kind to one person. The last one mentions the number of further events. */
 export const maxPerHour = 10
 
-/** What is older than this is no news any more. */
-export const worthTellingMs = 24 * hourMs
+/** Older events are no longer news. */
+export const maxAgeMs = 24 * hourMs
 
-/** Says whether there is a mail server: without one nothing is written, and what still waits is dropped. */
-export async function switchMail(db: Db, on: boolean): Promise<void> {
+/** Stores whether there is a mail server. Without one, no emails are queued, and waiting ones are dropped. */
+export async function setMailEnabled(db: Db, on: boolean): Promise<void> {
   await inTransaction(db, async (db) => {
     const before = await db.mailSwitch.findUnique({ where: { id: 1 } })
     if ((before?.on ?? false) === on) return
@@ -30,7 +30,7 @@ export async function switchMail(db: Db, on: boolean): Promise<void> {
   })
 }
 
-/** Queues a mail to each person, once however often it is called. */
+/** Queues one email to each person, however often it is called. */
 export async function queueMails(
   db: Db,
   event: MailEvent,
@@ -39,10 +39,10 @@ export async function queueMails(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     await lockRecipients(db, { ids: recipients })
-    const known = await db.mail.findMany({ where: { about, recipient: { in: [...recipients] } } })
+    const queued = await db.mail.findMany({ where: { about, recipient: { in: [...recipients] } } })
     const row = { about, eventId: event.id, accountId: event.accountId, kind, state: 'WAITING' }
-    for (const recipient of recipients.filter((id) => !known.some((one) => one.recipient === id))) {
-      const dueAt = await placeOf(db, recipient, kind)
+    for (const recipient of recipients.filter((id) => !queued.some((mail) => mail.recipient === id))) {
+      const dueAt = await scheduleMail(db, recipient, kind)
       if (dueAt === null) continue
       await db.mail.create({ data: { ...row, recipient, dueAt } })
       await queueSending(db, { recipient, about }, dueAt)
@@ -56,10 +56,10 @@ export async function queueSending(db: Db, { recipient, about }: MailKey, runAt:
 }
 
 /**
- * When a mail of the kind goes to the person, who is locked; null if one that still waits tells of it, as a number. Such
- * a number has no row for each event: whoever makes thousands of events must not make as many rows for each member.
+ * Decides when an email of the kind goes to the locked person. Returns null if a waiting email counts the event
+ * instead: a client that causes thousands of events must not cause as many rows for each member.
  */
-async function placeOf(db: Db, recipient: string, kind: MailKind): Promise<Date | null> {
+async function scheduleMail(db: Db, recipient: string, kind: MailKind): Promise<Date | null> {
   const now = new Date()
   const recent = await db.mail.findMany({
     where: { recipient, kind, dueAt: { gt: new Date(now.getTime() - hourMs) } },
@@ -68,7 +68,7 @@ async function placeOf(db: Db, recipient: string, kind: MailKind): Promise<Date 
   })
   if (recent.length < maxPerHour) return now
   for (const { about } of recent.filter(({ state, begunAt }) => state === 'WAITING' && begunAt === null)) {
-    // Who begins to send it at this moment reads the number after this, or this finds that it has begun.
+    // The guard on begunAt is atomic: a concurrent sender reads the new number, or this update finds no row.
     const where = { recipient, about, state: 'WAITING', begunAt: null }
     const { count } = await db.mail.updateMany({ where, data: { more: { increment: 1 } } })
     if (count > 0) return null
@@ -76,44 +76,44 @@ async function placeOf(db: Db, recipient: string, kind: MailKind): Promise<Date 
   return new Date(recent.at(-1)!.dueAt.getTime() + hourMs)
 }
 
-// One that was given up is sent after all where the operator queues its job again.
-const open = { in: ['WAITING', 'FAILED'] }
+// The operator can requeue the job of a failed email, which is then sent.
+const unsettled = { in: ['WAITING', 'FAILED'] }
 
-/** The mail, if it is still to be sent; from now on it tells of nothing more, so that a repeat says the same. */
-export async function beginMail(db: Db, { recipient, about }: MailKey): Promise<Mail | null> {
+/** Finds an unsettled email and freezes its number of events, so that a retry sends the same text. */
+export async function startMail(db: Db, { recipient, about }: MailKey): Promise<Mail | null> {
   await db.mail.updateMany({ where: { recipient, about, begunAt: null }, data: { begunAt: new Date() } })
-  return db.mail.findFirst({ where: { recipient, about, state: open } })
+  return db.mail.findFirst({ where: { recipient, about, state: unsettled } })
 }
 
-/** Notes why an attempt failed after which there will be another one. */
-export async function noteFailure(db: Db, { recipient, about }: MailKey, reason: string): Promise<void> {
+/** Records why an attempt failed that will be retried. */
+export async function recordFailure(db: Db, { recipient, about }: MailKey, reason: string): Promise<void> {
   await db.mail.updateMany({ where: { recipient, about, state: 'WAITING' }, data: { reason } })
 }
 
-export type MailEnd = { state: 'SENT' } | { state: 'FAILED' | 'DROPPED'; reason: string }
+export type MailOutcome = { state: 'SENT' } | { state: 'FAILED' | 'DROPPED'; reason: string }
 
-/** Settles a mail; false if that was done before. */
-export async function endMail(db: Db, { recipient, about }: MailKey, end: MailEnd): Promise<boolean> {
+/** Settles an email. Returns false if it was settled before. */
+export async function endMail(db: Db, { recipient, about }: MailKey, end: MailOutcome): Promise<boolean> {
   const { count } = await db.mail.updateMany({
-    where: { recipient, about, state: open },
+    where: { recipient, about, state: unsettled },
     data: { reason: null, ...end, endedAt: new Date() },
   })
   return count > 0
 }
 
-export async function stateOfMail(db: Db, { recipient, about }: MailKey): Promise<string | null> {
+export async function findMailState(db: Db, { recipient, about }: MailKey): Promise<string | null> {
   const row = await db.mail.findUnique({ where: { recipient_about: { recipient, about } }, select: { state: true } })
   return row?.state ?? null
 }
 
-/** How many mails wait that are due, counted up to 10,000. */
-export async function waitingMails(db: Db): Promise<number> {
+/** The number of due waiting emails, counted up to 10,000. */
+export async function countWaitingMails(db: Db): Promise<number> {
   const [row] = await countWaiting(db, {})
   return row!.count
 }
 
-/** Deletes mails that were settled and due before that time, and tells how many. */
-export function forgetOldMails(db: Db, before: Date, signal?: AbortSignal): Promise<number> {
+/** Deletes settled emails due before that time and returns their number. */
+export function deleteOldMails(db: Db, before: Date, signal?: AbortSignal): Promise<number> {
   const where = { dueAt: { lt: before }, state: { not: 'WAITING' } }
   return deleteInBatches(signal, (limit) => db.mail.deleteMany({ where, limit }))
 }

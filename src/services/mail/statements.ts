@@ -1,7 +1,7 @@
-// Mails in SQL: locks, the streak of failures that a deployment belongs to, and how much waits.
+// SQL statements of emails: locks, streaks of failures, and the number of waiting emails.
 import { int4, statement, text, textArray } from '../../platform/database/statement.ts'
 
-/** Holds people until the transaction ends, so that two events at once count what each gets one after the other. */
+/** Locks people until the transaction ends, so that concurrent events count their emails one after the other. */
 export const lockRecipients = statement('mail.lock', {
   reason: 'row lock',
   in: { ids: textArray() },
@@ -9,7 +9,7 @@ export const lockRecipients = statement('mail.lock', {
   sql: (p) => `SELECT id FROM users WHERE id = ANY(${p.ids}) ORDER BY id FOR NO KEY UPDATE`,
 })
 
-/** The first failure of production since its last success, before the given event; no row where the last was a success. */
+/** The first production failure since the last success, before the given event; no row if the last was a success. */
 export const firstFailure = statement('mail.firstFailure', {
   reason: 'subquery',
   in: { accountId: text(), projectId: text(), before: text() },
@@ -24,7 +24,7 @@ export const firstFailure = statement('mail.firstFailure', {
   },
 })
 
-/** How many mails wait, counted up to 10,000. */
+/** The number of due waiting emails, counted up to 10,000. */
 export const countWaiting = statement('mail.waiting', {
   reason: 'literal for a partial index',
   in: {},

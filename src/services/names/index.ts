@@ -1,4 +1,4 @@
-// Which names may be attached as domains, and the one form in which each of them is stored and looked up.
+// Names that can be attached as domains, and their canonical form.
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
 import { parse } from 'tldts'
@@ -7,9 +7,9 @@ import { canonicalName } from '../../dns/names.ts'
 import { Fault, type FieldCode, invalidField } from '../../platform/errors.ts'
 import { ownNames } from '../../platform/http/own-names.ts'
 
-// Names that no registry gives out (RFC 6761, 6762, 7686, 9476 and ICANN's .internal).
+// Top-level domains that no registry offers (RFC 6761, 6762, 7686, 9476 and ICANN's .internal).
 const reservedTopLevels = new Set(['test', 'localhost', 'invalid', 'example', 'local', 'internal', 'onion', 'alt'])
-// On a developer's machine there are no other names to attach.
+// A developer's machine has no other names to attach.
 const developmentTopLevels = new Set(['test', 'localhost'])
 
 const hostLabel = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/
@@ -23,10 +23,10 @@ function isBrokenPunycode(label: string): boolean {
 
 export type Reading = { name: string } | { code: FieldCode; detail: string }
 
-/** Lower case, Punycode, no last dot; a wildcard keeps its star. Says nothing about who may have the name. */
+/** Canonicalizes a name: lower case, Punycode, no trailing dot; a wildcard keeps its star. */
 export function readName(input: string): Reading {
   const text = input.trim().replace(/\.$/, '')
-  // Also the spellings that a browser takes for an address, such as 0x7f.1.
+  // Includes spellings that a browser treats as an IP address, such as 0x7f.1.
   if (isIP(text.replace(/^\[|\]$/g, '')) !== 0 || isIP(domainToASCII(text)) !== 0) {
     return { code: 'ip_address', detail: 'must be a domain name, not an IP address' }
   }
@@ -34,7 +34,7 @@ export function readName(input: string): Reading {
   if (!read?.ok) return { code: 'bad_format', detail: read?.detail ?? 'must be a domain name without backslashes' }
   const host = hostOf(read.value)
   const labels = host.split('.')
-  // Certificates are for host names only, while the DNS allows more.
+  // Certificates allow only host names, while the DNS allows more.
   const malformed = labels.find((label) => !hostLabel.test(label) || isBrokenPunycode(label))
   if (malformed !== undefined) {
     const label = JSON.stringify(malformed)
@@ -53,13 +53,13 @@ export function isWildcard(name: string): boolean {
   return name.startsWith('*.')
 }
 
-/** The names above a name, nearest first. */
+/** The parents of a name, nearest first. */
 export function parentsOf(name: string): string[] {
   const labels = name.split('.')
   return labels.slice(1).map((_, index) => labels.slice(index + 1).join('.'))
 }
 
-/** A name in a path, in the form in which it is stored; what cannot be a name is not found. */
+/** Canonicalizes a name in a path. An invalid name gets a 404. */
 export function nameInPath(text: string): string {
   const read = readName(text)
   if (!('name' in read)) throw new Fault('not_found', 'There is no domain with that name.')
@@ -77,7 +77,7 @@ function platformOwns(platform: PlatformNames, host: string): boolean {
   return [domain, ...hosts].some((name) => host === name || name.endsWith(`.${host}`))
 }
 
-/** A name that a caller wants to attach; refused with the field named when nobody could own it. */
+/** Canonicalizes a name to attach. Throws if nobody could own it. */
 export function nameToAttach(platform: PlatformNames, input: string): string {
   const read = readName(input)
   if (!('name' in read)) throw invalidField('#/name', read.code, read.detail)
@@ -87,7 +87,7 @@ export function nameToAttach(platform: PlatformNames, input: string): string {
   if (reservedTopLevels.has(topLevel) && (platform.production || !developmentTopLevels.has(topLevel))) {
     throw invalidField('#/name', 'reserved_name', `is below .${topLevel}, which no registry offers`)
   }
-  // Private suffixes too: an account that attached github.io would own the names of all its users.
+  // Private suffixes too: attaching github.io would claim the names of all its users.
   if (parse(host, { allowPrivateDomains: true }).domain === null) {
     throw invalidField('#/name', 'public_suffix', `${host} is a public suffix; attach a name below it`)
   }

@@ -1,12 +1,12 @@
-// Door of the nodes of the installation.
+// Public entry point of the installation's nodes.
 export { createLoadMeter, type Load, type LoadMeter } from './load.ts'
 export { startNode } from './node.ts'
 export {
-  allNodes,
   changeNode,
+  deleteLostNodes,
   drainNodes,
   findNode,
-  forgetLostNodes,
+  listAllNodes,
   listNodes,
   type NodeView,
   versionOfNode,

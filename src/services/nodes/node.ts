@@ -1,4 +1,4 @@
-// This process among the nodes: its row, a heartbeat every few seconds, and the drain that the operator asks for.
+// Registers this process as a node: writes its heartbeats, and drains it when the operator requests that.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../../config.ts'
@@ -20,19 +20,19 @@ export type NodeDeps = {
 }
 
 export type Node = {
-  /** New at every start. */
+  /** Changes at every start. */
   id: string
   address: string | null
   draining: Draining
-  /** Ends the heartbeat and takes the node out of the list. */
+  /** Stops the heartbeat and deletes the node. */
   close(): Promise<void>
 }
 
 const defaultHeartbeatMs = 5_000
-// A database that hangs does not hold up the end of the process.
-const goodbyeMs = 1_000
+// A hanging database must not delay shutdown.
+const deleteTimeoutMs = 1_000
 
-/** Does not wait for the database, which may be away: the next heartbeat is another attempt. */
+/** Does not wait for the database, which may be unavailable: the next heartbeat tries again. */
 export async function startNode(
   deps: NodeDeps,
   roles: readonly string[],
@@ -49,7 +49,7 @@ export async function startNode(
 
   function drain(drained: boolean): void {
     if (drained === draining.has('drained')) return
-    log.warn(drained ? 'the node drains, as the operator asked' : 'the node takes work again')
+    log.warn(drained ? 'draining the node at the request of the operator' : 'the node accepts work again')
     draining.set('drained', drained)
   }
 
@@ -61,7 +61,7 @@ export async function startNode(
       const [row] = await beatNode(db, { ...self, load: load.read(), ageSeconds, drained, stopping })
       if (failed) log.info('the heartbeat of this node is written again')
       failed = false
-      // Once the process stops, what the row says comes from here.
+      // During shutdown, this process itself has set `draining` in the row.
       if (!draining.has('stopping')) drain(row!.draining)
     } catch (err) {
       if (!failed) log.warn({ err }, 'the heartbeat of this node cannot be written')
@@ -69,7 +69,7 @@ export async function startNode(
     }
   }
 
-  /** One at a time, and once more if something came up meanwhile. */
+  /** Runs one heartbeat at a time, and another one if requested in the meantime. */
   function beat(): void {
     if (closed) return
     if (beating) {
@@ -97,12 +97,12 @@ export async function startNode(
       clearInterval(timer)
       off()
       draining.removeEventListener('abort', beat)
-      const forget = async () => {
+      const remove = async () => {
         await beating
         await db.node.deleteMany({ where: { id } })
       }
-      // Without the database it is shown as lost, and forgotten in time.
-      await Promise.race([forget().catch(() => {}), delay(goodbyeMs, undefined, { ref: false })])
+      // If this fails, the node appears as lost and is deleted later.
+      await Promise.race([remove().catch(() => {}), delay(deleteTimeoutMs, undefined, { ref: false })])
     },
   }
 }

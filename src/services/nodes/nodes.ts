@@ -1,4 +1,4 @@
-// The nodes of the installation, for its operator: which there are, and which of them shall drain.
+// The installation's nodes, for the operator: listing and draining them.
 import type { Static } from '@sinclair/typebox'
 import type { Node as NodeRow } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -22,7 +22,7 @@ function view(row: NodeRow, lost: ReadonlySet<string>): NodeView {
   })
 }
 
-/** By the clock of the database, as heartbeats are written. */
+/** Uses the clock of the database, like heartbeats. */
 async function readLost(db: Db): Promise<ReadonlySet<string>> {
   return new Set((await selectLost(db, {})).map(({ id }) => id))
 }
@@ -33,7 +33,7 @@ export async function listNodes(db: Db, page: PageRequest): Promise<PageOf<NodeV
   return pageOf(found, page, viewOf, (row) => [row.id])
 }
 
-export async function allNodes(db: Db): Promise<NodeView[]> {
+export async function listAllNodes(db: Db): Promise<NodeView[]> {
   const [lost, found] = [await readLost(db), await db.node.findMany({ orderBy: [{ name: 'asc' }, { id: 'asc' }] })]
   return found.map((row) => view(row, lost))
 }
@@ -44,30 +44,32 @@ export async function findNode(db: Db, id: string): Promise<NodeView> {
   return view(found, lost)
 }
 
-/** What can be changed of a node: the rest changes with every heartbeat. */
+/** The version for preconditions, without the fields that change with every heartbeat. */
 export const versionOfNode = ({ id, state }: NodeView) => ({ id, state })
 
 export type NodeChange = { id: string; draining: boolean; precondition(version: unknown): void }
 
-/** Asks one node to drain, or no longer. One that is lost cannot be asked. */
+/** Drains or undrains one node. Throws if it is lost. */
 export async function changeNode(db: Db, { id, draining, precondition }: NodeChange): Promise<NodeView> {
   return inTransaction(db, async (db) => {
     precondition(versionOfNode(await findNode(db, id)))
-    const [asked] = await drainNodes(db, id, draining)
-    if (!asked) throw new Fault('invalid_transition', `${id} is lost, so it cannot be drained or undrained.`)
+    const [drained] = await drainNodes(db, id, draining)
+    if (!drained) throw new Fault('invalid_transition', `${id} is lost, so it cannot be drained or undrained.`)
     return findNode(db, id)
   })
 }
 
-/** Asks nodes to drain, or no longer: one by its id, or all of a name. They hear it at once, or with their next heartbeat. */
+/** Drains or undrains nodes by id or name. They are notified, or see it at their next heartbeat. */
 export async function drainNodes(db: Db, node: string, draining: boolean): Promise<NodeView[]> {
-  const asked = (await allNodes(db)).filter(({ id, name, state }) => (id === node || name === node) && state !== 'LOST')
-  await db.node.updateMany({ where: { id: { in: asked.map(({ id }) => id) } }, data: { draining } })
-  return asked
+  const nodes = (await listAllNodes(db)).filter(
+    ({ id, name, state }) => (id === node || name === node) && state !== 'LOST',
+  )
+  await db.node.updateMany({ where: { id: { in: nodes.map(({ id }) => id) } }, data: { draining } })
+  return nodes
 }
 
-/** Forgets nodes that have been lost for a day. */
-export async function forgetLostNodes(db: Db): Promise<number> {
+/** Deletes nodes that have been lost for a day. */
+export async function deleteLostNodes(db: Db): Promise<number> {
   const { count } = await db.node.deleteMany({ where: { heartbeatAt: { lt: new Date(Date.now() - dayMs) } } })
   return count
 }

@@ -1,13 +1,13 @@
-// The nodes of the installation in SQL: heartbeats, by the clock of the database.
+// SQL statements of nodes; heartbeats use the clock of the database.
 import { boolean, int4, jsonb, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 import type { Load } from './load.ts'
 
-/** A node that was not heard of for this long is lost: three heartbeats, and a slow one. */
+/** A node without a heartbeat for this long is lost: three heartbeats and some margin. */
 export const lostAfter = `interval '18 seconds'`
 
 /**
- * Writes the row of this process, and tells whether it shall drain. One that was lost under the same name and with the
- * same roles, before this process started, has its successor in it and is forgotten.
+ * Writes the row of this process and returns whether to drain. Deletes nodes with the same name and roles that were
+ * lost before this process started, because it replaces them.
  */
 export const beatNode = statement('nodes.beat', {
   reason: 'lease',
@@ -18,7 +18,7 @@ export const beatNode = statement('nodes.beat', {
     version: text(),
     address: optional(text()),
     load: jsonb<Load>(),
-    /** Both of a row that is made, perhaps anew. */
+    /** Used, like `drained`, only if the row is inserted, perhaps again. */
     ageSeconds: int4(),
     drained: boolean(),
     stopping: boolean(),
@@ -45,7 +45,7 @@ export const selectLost = statement('nodes.lost', {
   sql: () => `SELECT id FROM node WHERE heartbeat_at < now() - ${lostAfter}`,
 })
 
-/** How many nodes there are in each state. */
+/** The number of nodes in each state. */
 export const countNodes = statement('nodes.count', {
   reason: 'aggregate with a condition',
   in: {},

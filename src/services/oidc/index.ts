@@ -1,4 +1,4 @@
-// Trust in the tokens of CI and other issuers, and the short tokens of a project that they are exchanged for.
+// Trust in OIDC tokens of CI systems and other issuers, and their exchange for short-lived project tokens.
 import type { Static } from '@sinclair/typebox'
 import type { OidcTrust, Project } from '../../generated/client.ts'
 import { deleteInBatches } from '../../platform/batches.ts'
@@ -19,10 +19,10 @@ export type OidcTrustView = Static<typeof OidcTrustSchema>
 type Put = Static<typeof PutOidcTrust>
 
 const lifeMs = 15 * 60_000
-const usualScopes: OidcTrustView['scopes'] = ['projects:read', 'deployments:write']
+const defaultScopes: OidcTrustView['scopes'] = ['projects:read', 'deployments:write']
 
 // Without one of them, everybody's jobs at the issuer would be trusted.
-const naming = [
+const identifyingClaims = [
   ...['sub', 'repository', 'repository_id', 'repository_owner', 'repository_owner_id'],
   ...['project_path', 'project_id', 'namespace_path', 'namespace_id'],
 ]
@@ -32,13 +32,15 @@ const view = (row: OidcTrust): OidcTrustView => viewOfTrust(row, { claims: row.c
 
 export type IssuerChecks = { production: boolean; reach: Pick<Reach, 'mayReach'> }
 
-/** What a schema cannot say. */
+/** Checks what the schema can't express. */
 export function checkOidcTrust({ issuer, claims }: Sound<Put>, { production, reach }: IssuerChecks): void {
   const refusal = issuer === undefined ? null : issuerRefusal(issuer, { production }, reach)
-  const isOpen = claims !== undefined && !naming.some((name) => Object.hasOwn(claims, name))
+  const isOpen = claims !== undefined && !identifyingClaims.some((name) => Object.hasOwn(claims, name))
   refuseFields([
     ...(refusal ? [badField('#/issuer', 'bad_url', refusal)] : []),
-    ...(isOpen ? [badField('#/claims', 'required', `must include at least one of ${naming.join(', ')}`)] : []),
+    ...(isOpen
+      ? [badField('#/claims', 'required', `must include at least one of ${identifyingClaims.join(', ')}`)]
+      : []),
   ])
 }
 
@@ -54,7 +56,7 @@ export async function findOidcTrust(db: Db, actor: Actor, key: string): Promise<
 
 type TrustChange = { key: string; precondition(view: OidcTrustView | null): void }
 
-/** Nobody grants more than they have. What was exchanged before ends. */
+/** Sets the trust, with no more scopes than the actor has. Revokes tokens exchanged under the previous trust. */
 export async function putOidcTrust(
   db: Db,
   { urls, checks }: { urls: Urls; checks: IssuerChecks },
@@ -63,13 +65,13 @@ export async function putOidcTrust(
 ): Promise<OidcTrustView> {
   checkOidcTrust(input, checks)
   const { issuer, claims, audience = urls.api } = input
-  const scopes = input.scopes ?? usualScopes.filter((scope) => allows(actor.scopes, scope))
+  const scopes = input.scopes ?? defaultScopes.filter((scope) => allows(actor.scopes, scope))
   requireScopes(actor, scopes, 'grant it')
   return inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, key)
     const before = await db.oidcTrust.findUnique({ where: { projectId: project.id } })
     precondition(before && view(before))
-    if (before) await endExchanged(db, actor, project)
+    if (before) await revokeExchanged(db, actor, project)
     const data = { issuer, claims, audience, scopes: [...scopes], updatedAt: new Date() }
     const row = await db.oidcTrust.upsert({
       where: { projectId: project.id },
@@ -85,7 +87,7 @@ export async function deleteOidcTrust(db: Db, urls: Urls, actor: Actor, { key, p
   return inTransaction(db, async (db) => {
     const project = await findProjectToChange(db, actor, key)
     precondition(view(await readTrust(db, project)))
-    await endExchanged(db, actor, project)
+    await revokeExchanged(db, actor, project)
     await db.oidcTrust.delete({ where: { projectId: project.id } })
     await logChange(db, urls, actor, project)
   })
@@ -96,16 +98,16 @@ async function logChange(db: Db, urls: Urls, actor: Actor, project: Project): Pr
   await append(db, [eventOf(actor, 'project.updated', { subject: project.id, projectId: project.id, data })])
 }
 
-/** Revokes the short tokens that still live; their events have every server forget them. */
-async function endExchanged(db: Db, actor: Actor, { id: projectId }: Project): Promise<void> {
+/** Revokes the live exchanged tokens; the events make every server drop them from its cache. */
+async function revokeExchanged(db: Db, actor: Actor, { id: projectId }: Project): Promise<void> {
   const uses = await db.oidcUse.findMany({ where: { projectId }, select: { tokenId: true } })
   const live = { id: { in: uses.map(({ tokenId }) => tokenId) }, revokedAt: null, expiresAt: { gt: new Date() } }
   const rows = await withNames(db, await db.token.findMany({ where: live }))
   await db.token.updateMany({ where: { id: { in: rows.map(({ id }) => id) } }, data: { revokedAt: new Date() } })
-  const told = rows.map((row) => ({ subject: row.id, projectId: null, data: viewToken(row) }))
+  const events = rows.map((row) => ({ subject: row.id, projectId: null, data: viewToken(row) }))
   await append(
     db,
-    told.map((event) => eventOf(actor, 'token.revoked', event)),
+    events.map((event) => eventOf(actor, 'token.revoked', event)),
   )
 }
 
@@ -117,7 +119,7 @@ const refused = () =>
     'No project with this name or id trusts this token. Compare its iss, aud and claims with GET /projects/{project}/oidc.',
   )
 
-/** Projects of that name or id, of any account, that trust the issuer: nobody else is ever asked for keys. */
+/** Finds the projects of any account with that name or id that trust the issuer. Only trusted issuers are contacted. */
 export async function findTrusts(db: Db, { project, issuer }: { project: string; issuer: string }): Promise<Trust[]> {
   const found = await db.oidcTrust.findMany({
     where: { issuer, project: withKey(project) },
@@ -130,22 +132,22 @@ export async function findTrusts(db: Db, { project, issuer }: { project: string;
 
 function isMatch({ audience, claims }: OidcTrust, given: Claims): boolean {
   if (![given.aud].flat().includes(audience)) return false
-  return Object.entries(claims as Record<string, string>).every(([name, wanted]) => {
+  return Object.entries(claims as Record<string, string>).every(([name, expected]) => {
     const value = Object.hasOwn(given, name) ? given[name] : undefined
-    return ['string', 'number', 'boolean'].includes(typeof value) && String(value) === wanted
+    return ['string', 'number', 'boolean'].includes(typeof value) && String(value) === expected
   })
 }
 
-/** Makes the short token; `claims` are those of the token, which was verified. */
+/** Creates the short-lived token; `claims` are those of the verified OIDC token. */
 export async function exchange(
   db: Db,
   trusts: Trust[],
   token: ReadToken,
   claims: Claims,
 ): Promise<Static<typeof ExchangedToken>> {
-  const [trust, ...others] = trusts.filter((one) => isMatch(one, claims))
+  const [trust, ...others] = trusts.filter((trust) => isMatch(trust, claims))
   if (!trust) throw refused()
-  // Two accounts may have a project of one name; none of them gets what is meant for the other.
+  // Two accounts may have projects of the same name; neither may get a token meant for the other.
   if (others.length > 0)
     throw new Fault(
       'oidc_token_refused',
@@ -165,19 +167,19 @@ export async function exchange(
     const grant = { accountId: project.accountId, name, scopes, projectIds: [project.id], expiresAt, hidden: true }
     const { id: tokenId, secret } = await insertToken(db, grant)
     const use = { issuer: trust.issuer, jti: idOf(token), projectId: project.id, tokenId }
-    const once = { ...use, expiresAt: new Date((claims.exp + 3600) * 1000) }
-    const { count } = await db.oidcUse.createMany({ data: [once], skipDuplicates: true })
+    const data = [{ ...use, expiresAt: new Date((claims.exp + 3600) * 1000) }]
+    const { count } = await db.oidcUse.createMany({ data, skipDuplicates: true })
     if (count === 0)
       throw new Fault('oidc_token_refused', 'The token was already exchanged. Request a new one from the issuer.')
     const [row] = await withNames(db, await db.token.findMany({ where: { id: tokenId } }))
-    const data = viewToken(row!)
-    await append(db, [eventOf(actor, 'token.created', { subject: tokenId, projectId: null, data })])
+    const event = { subject: tokenId, projectId: null, data: viewToken(row!) }
+    await append(db, [eventOf(actor, 'token.created', event)])
     return { token: secret, expiresAt: expiresAt.toISOString(), project: project.name, projectId: project.id, scopes }
   })
 }
 
-/** Forgets exchanges of tokens that have expired; tells how many. */
-export function forgetOldExchanges(db: Db, signal?: AbortSignal): Promise<number> {
+/** Deletes exchanges of expired tokens and returns their number. */
+export function deleteOldExchanges(db: Db, signal?: AbortSignal): Promise<number> {
   const where = { expiresAt: { lt: new Date() } }
   return deleteInBatches(signal, (limit) => db.oidcUse.deleteMany({ where, limit }))
 }

@@ -1,4 +1,4 @@
-// Door of production: which deployment serves it, and what served it before.
+// Public entry point of production: the deployment that serves it, promotions, and its history.
 export { isServedBy, listProduction } from './production.ts'
 export { promoteDeployment, rollBack, unpinProject } from './promotion.ts'
-export { type EdgeNode, edgeLeaseMs, endEdgeLease, endSwitches, noteShown, renewEdgeLease } from './switches.ts'
+export { type EdgeNode, edgeLeaseMs, endEdgeLease, endSwitches, recordShown, renewEdgeLease } from './switches.ts'

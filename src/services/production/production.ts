@@ -1,4 +1,4 @@
-// What served production of a project: from when to when, and why. The newest entry has no end.
+// The history of a project's production: what served it, when and why. The newest entry has no end.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database/database.ts'
 import { type PageOf, type PageRequest, pageOf } from '../../platform/database/page.ts'
@@ -7,13 +7,13 @@ import type { ProductionEntry } from '../../schemas/production.ts'
 import { findDeployment } from '../deployments/index.ts'
 import type { Actor } from '../identity/index.ts'
 import { findProject } from '../projects/index.ts'
-import { selectWaitedFor } from './statements.ts'
+import { selectLaggingEdges } from './statements.ts'
 
 type ProductionView = Static<typeof ProductionEntry>
 
-/** Names of the nodes whose edge still sends visitors to what served before. */
-async function waitedFor(db: Db, projectId: string): Promise<string[]> {
-  return (await selectWaitedFor(db, { projectId })).map(({ name }) => name)
+/** Names of the nodes whose edges still send visitors to the previous deployment. */
+async function findLaggingEdges(db: Db, projectId: string): Promise<string[]> {
+  return (await selectLaggingEdges(db, { projectId })).map(({ name }) => name)
 }
 
 export async function listProduction(
@@ -23,17 +23,17 @@ export async function listProduction(
   page: PageRequest,
 ): Promise<PageOf<ProductionView>> {
   const { id: projectId } = await findProject(db, actor, key)
-  const bound = page.after === null ? {} : { [page.order === 'asc' ? 'gt' : 'lt']: seenOf(page.after) }
+  const bound = page.after === null ? {} : { [page.order === 'asc' ? 'gt' : 'lt']: parseCursor(page.after) }
   const found = await db.production.findMany({
     where: { projectId, id: bound },
     orderBy: { id: page.order },
     take: page.limit + 1,
   })
   const ids = [...new Set(found.map(({ deploymentId }) => deploymentId))]
-  const kept = await db.deployment.findMany({ where: { id: { in: ids } }, select: { id: true } })
-  const existing = new Set(kept.map(({ id }) => id))
+  const deployments = await db.deployment.findMany({ where: { id: { in: ids } }, select: { id: true } })
+  const existing = new Set(deployments.map(({ id }) => id))
   const isSwitching = found.some(({ until, servedAt }) => until === null && servedAt === null)
-  const waitingFor = isSwitching ? await waitedFor(db, projectId) : []
+  const waitingFor = isSwitching ? await findLaggingEdges(db, projectId) : []
   return pageOf(
     found,
     page,
@@ -51,12 +51,12 @@ export async function listProduction(
   )
 }
 
-function seenOf([id]: string[]): bigint {
+function parseCursor([id]: string[]): bigint {
   if (!/^\d{1,18}$/.test(id!)) throw new Fault('invalid_cursor')
   return BigInt(id!)
 }
 
-/** Whether every edge sends visitors to what is production of the project, or of the project of the deployment. */
+/** Whether every edge has switched to the current production of a project, or of a deployment's project. */
 export async function isServedBy(
   db: Db,
   actor: Actor,
@@ -64,5 +64,5 @@ export async function isServedBy(
 ): Promise<boolean> {
   const projectId =
     id === undefined ? (await findProject(db, actor, project!)).id : (await findDeployment(db, actor, id)).projectId
-  return (await waitedFor(db, projectId)).length === 0
+  return (await findLaggingEdges(db, projectId)).length === 0
 }

@@ -1,19 +1,19 @@
-// The edges that have followed production, in SQL.
+// SQL statements of production switches and the leases of edges.
 import { isFree, leaseEnd } from '../../platform/database/lease.ts'
 import { int4, int8, statement, text, textArray, timestamptz } from '../../platform/database/statement.ts'
 
-// A lease that ended so long ago is nobody's any more.
-const forgottenAfter = `interval '10 minutes'`
+// Edges whose lease ended this long ago are deleted.
+const deletedAfter = `interval '10 minutes'`
 
 const isLive = (edge: string) => `NOT ${isFree(`${edge}.leased_until`)}`
-/** Whether all live edges have switched to an entry. */
+/** Whether all live edges have switched to a production entry. */
 const isSwitched = (entry: string) => `NOT EXISTS (
   SELECT 1 FROM edge e WHERE ${isLive('e')} AND NOT EXISTS (
     SELECT 1 FROM edge_switch s WHERE s.production_id = ${entry}.id AND s.edge_id = e.id))`
 
-/** Names of the live edges that have not switched to what is production of the project. */
-export const selectWaitedFor = statement('production.waitedFor', {
-  reason: 'join in one statement',
+/** Names of the live edges that have not switched to the project's current production. */
+export const selectLaggingEdges = statement('production.findLaggingEdges', {
+  reason: 'not in Prisma',
   in: { projectId: text() },
   out: { name: text() },
   sql: (p) => `
@@ -28,13 +28,13 @@ export const renewEdge = statement('production.renewEdge', {
   in: { id: text(), name: text(), leaseMs: int4() },
   out: { id: text() },
   sql: (p) => `
-    WITH forgotten AS (DELETE FROM edge WHERE leased_until < now() - ${forgottenAfter} AND id <> ${p.id})
+    WITH forgotten AS (DELETE FROM edge WHERE leased_until < now() - ${deletedAfter} AND id <> ${p.id})
     INSERT INTO edge (id, name, leased_until) VALUES (${p.id}, ${p.name}, ${leaseEnd(p.leaseMs)})
     ON CONFLICT (id) DO UPDATE SET leased_until = EXCLUDED.leased_until RETURNING id`,
 })
 
-/** Notes what an edge shows as production of projects; what is no longer wanted, or switched everywhere, is not noted. */
-export const noteSwitches = statement('production.noteSwitches', {
+/** Records what an edge serves as production, except outdated deployments and completed switches. */
+export const recordSwitches = statement('production.recordSwitches', {
   reason: 'lease',
   in: { edgeId: text(), projectIds: textArray(), deploymentIds: textArray() },
   out: { id: int8() },
@@ -46,7 +46,7 @@ export const noteSwitches = statement('production.noteSwitches', {
     ON CONFLICT DO NOTHING RETURNING production_id AS id`,
 })
 
-/** Ends the switches that every live edge has made. */
+/** Settles the switches that every live edge has made. */
 export const settleSwitches = statement('production.settleSwitches', {
   reason: 'lease',
   in: {},

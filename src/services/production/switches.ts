@@ -1,14 +1,14 @@
-// Edges that follow production: each has a lease, says what it shows, and the last one ends the switch.
+// Production switches: each edge has a lease and reports what it serves; the last one completes the switch.
 import { type Database, type Db, inTransaction } from '../../platform/database/database.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import { rowOf, viewDeployment, withProject } from '../deployments/index.ts'
 import { append } from '../events/index.ts'
-import { noteSwitches, renewEdge, settleSwitches } from './statements.ts'
+import { recordSwitches, renewEdge, settleSwitches } from './statements.ts'
 
-/** A process with the role edge, by an id of its own and the name of its node. */
+/** An edge process: its own id, and the name of its node. */
 export type EdgeNode = { id: string; name: string }
 
-/** An edge that has not renewed its lease for this long is not waited for. */
+/** Switches don't wait for an edge that has not renewed its lease for this long. */
 export const edgeLeaseMs = 10_000
 
 export async function renewEdgeLease(db: Db, { id, name }: EdgeNode, leaseMs = edgeLeaseMs): Promise<void> {
@@ -19,12 +19,12 @@ export async function endEdgeLease(db: Db, { id }: EdgeNode): Promise<void> {
   await db.edge.deleteMany({ where: { id } })
 }
 
-/** What an edge shows as production, by project. */
-export async function noteShown(db: Db, { id: edgeId }: EdgeNode, shown: ReadonlyMap<string, string>): Promise<void> {
-  await noteSwitches(db, { edgeId, projectIds: [...shown.keys()], deploymentIds: [...shown.values()] })
+/** Records what an edge serves as production, by project. */
+export async function recordShown(db: Db, { id: edgeId }: EdgeNode, shown: ReadonlyMap<string, string>): Promise<void> {
+  await recordSwitches(db, { edgeId, projectIds: [...shown.keys()], deploymentIds: [...shown.values()] })
 }
 
-/** Ends the switches that every live edge has made, with an event for each: visitors get the deployment everywhere. */
+/** Completes the switches that every live edge has made, with an event for each. */
 export async function endSwitches(db: Database, urls: Urls): Promise<void> {
   await inTransaction(db, async (db) => {
     const served = await settleSwitches(db, {})

@@ -1,14 +1,14 @@
-// The range of time that a caller asks for: aligned to steps, within what is kept, in a number of buckets that is bounded.
+// Parses the requested time range: aligned to steps, within the retention, and limited in its number of buckets.
 import { readTime, refuseTime } from '../../platform/database/query-times.ts'
 import type { trafficSteps } from '../../schemas/traffic.ts'
 import type { RollupStep } from '../../schemas/traffic-columns.ts'
-import { hourMonths, keptSince, minuteDays } from './retention.ts'
+import { hourMonths, minuteDays, retentionStart } from './retention.ts'
 
 export type TrafficStep = (typeof trafficSteps)[number]
 
 export type RangeQuery = { from?: string; to?: string; step?: TrafficStep }
 
-/** `rollups`: which of them it is read from. */
+/** `rollups`: the rollups to read it from. */
 export type TrafficRange = {
   step: TrafficStep
   rollups: RollupStep
@@ -22,7 +22,7 @@ const seconds: Record<TrafficStep, number> = { minute: 60, hour: 3_600, day: 86_
 /** An hour by minutes, a day by hours, a month by days. */
 const defaultBuckets: Record<TrafficStep, number> = { minute: 60, hour: 24, day: 30 }
 
-/** `from` is taken back to the start of its step, `to` on to the end of its step, and steps are those of UTC. */
+/** Rounds `from` down to the start of its step and `to` up to the end of its step, in UTC. */
 export function rangeOf({ from, to, step = 'hour' }: RangeQuery, maxBuckets: number, nowMs = Date.now()): TrafficRange {
   const stepMs = seconds[step] * 1000
   const toMs = Math.ceil((to === undefined ? nowMs + 1 : readTime('to', to)) / stepMs) * stepMs
@@ -38,7 +38,7 @@ export function rangeOf({ from, to, step = 'hour' }: RangeQuery, maxBuckets: num
     )
   }
   const rollups = step === 'minute' ? 'minute' : 'hour'
-  if (fromMs < keptSince(rollups, nowMs).getTime()) {
+  if (fromMs < retentionStart(rollups, nowMs).getTime()) {
     const kept =
       step === 'minute' ? `minutes are kept for ${minuteDays} days` : `hours are kept for ${hourMonths} months`
     refuseTime('from', `is too long ago: ${kept}`)

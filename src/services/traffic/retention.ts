@@ -1,4 +1,4 @@
-// Deletes rollups that are kept no longer.
+// Deletes old rollups.
 import { deleteInBatches } from '../../platform/batches.ts'
 import type { Database } from '../../platform/database/database.ts'
 import type { RollupStep } from '../../schemas/traffic-columns.ts'
@@ -6,21 +6,21 @@ import type { RollupStep } from '../../schemas/traffic-columns.ts'
 const dayMs = 24 * 60 * 60_000
 export const minuteDays = 2
 export const hourMonths = 13
-// A process that was cut off for longer begins anew.
+// A process that was disconnected for longer counts as a new source.
 const sourceDays = 2
 
-/** The oldest time whose rollups are kept, from the start of a day or month (UTC) on, so that none is half there. */
-export function keptSince(step: RollupStep, nowMs: number): Date {
+/** The oldest time that rollups are kept for: the start of a day or month (UTC), so that none is incomplete. */
+export function retentionStart(step: RollupStep, nowMs: number): Date {
   const now = new Date(nowMs)
   if (step === 'minute') return new Date(nowMs - (nowMs % dayMs) - minuteDays * dayMs)
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - hourMonths, 1))
 }
 
-/** Tells how many rows that were. */
-export async function forgetOldTraffic(db: Database, signal: AbortSignal): Promise<number> {
+/** Deletes old rollups and silent sources, and returns the number of rows. */
+export async function deleteOldTraffic(db: Database, signal: AbortSignal): Promise<number> {
   let count = 0
   for (const step of ['minute', 'hour'] as const) {
-    const where = { step, at: { lt: keptSince(step, Date.now()) } }
+    const where = { step, at: { lt: retentionStart(step, Date.now()) } }
     count += await deleteInBatches(signal, (limit) => db.traffic.deleteMany({ where, limit }))
     count += await deleteInBatches(signal, (limit) => db.dnsTraffic.deleteMany({ where, limit }))
   }

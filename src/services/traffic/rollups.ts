@@ -1,4 +1,4 @@
-// Adds what was counted to the rollups each minute. While the database is away it is kept, within bounds, for later.
+// Adds counts to the rollups every minute. While the database is unavailable, it keeps a limited number for later.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Database } from '../../platform/database/database.ts'
@@ -8,7 +8,7 @@ import { type RollupStep, rollupSteps } from '../../schemas/traffic-columns.ts'
 import { addDnsTraffic, addTraffic } from './statements.ts'
 
 export type Rollups = {
-  /** Writes what was counted up to now. Never rejects: what cannot be written is kept. */
+  /** Writes the current counts. Never rejects: counts that can't be written are kept. */
   flush(): Promise<void>
   /** Writes the rest. */
   close(): Promise<void>
@@ -18,18 +18,18 @@ export type RollupsOptions = {
   db: Database
   tallies: Pick<Tallies, 'take'>
   log: Logger
-  /** How many rows are kept at most while they cannot be written. */
+  /** Maximum number of rows to keep while they can't be written. */
   maxRows?: number
   now?(): number
 }
 
-/** What was counted in one minute, or a part of it; `seq` is set once it was sent, and stays if it is sent again. */
+/** A part of the counts of one minute. `seq` is set when it is first sent, so a retry has the same number. */
 type Part = { atMs: number; steps: readonly RollupStep[]; rows: Counted[]; seq: number | null }
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
-const rowsInAPart = 1_000
-// Some 8 MB.
+const maxPartRows = 1_000
+// About 8 MB.
 const defaultMaxRows = 20_000
 const closeMs = 5_000
 
@@ -45,36 +45,36 @@ function startRollups(
   const source = randomLabel(20)
   let pending: Part[] = []
   let seq = 0
-  let beganMs = now()
+  let minuteStartMs = now()
   let writing: Promise<void> = Promise.resolve()
   let timer: NodeJS.Timeout | undefined
 
-  /** In parts of a size that a statement writes in some milliseconds. */
-  function keep(rows: Counted[], atMs: number, steps: readonly RollupStep[]): void {
-    for (let at = 0; at < rows.length; at += rowsInAPart) {
-      pending.push({ atMs, steps, rows: rows.slice(at, at + rowsInAPart), seq: null })
+  /** Splits rows into parts that one statement writes within milliseconds. */
+  function enqueue(rows: Counted[], atMs: number, steps: readonly RollupStep[]): void {
+    for (let at = 0; at < rows.length; at += maxPartRows) {
+      pending.push({ atMs, steps, rows: rows.slice(at, at + maxPartRows), seq: null })
     }
   }
 
   const size = () => pending.reduce((sum, { rows }) => sum + rows.length, 0)
 
-  /** Minutes that wait are summed up by the hour; if those are too many as well, the oldest are lost. */
-  function bound(): void {
+  /** Merges waiting minutes into hours; if there are still too many rows, drops the oldest. */
+  function limitPending(): void {
     if (size() <= maxRows) return
     const waiting = pending
-    // What was sent may have arrived, so it stays as it is.
+    // Parts that were sent may have arrived, so they must not change.
     pending = waiting.filter(({ seq }) => seq !== null)
     const hours = Map.groupBy(
       waiting.filter(({ seq }) => seq === null),
       ({ atMs }) => sinceHour(atMs),
     )
-    for (const [atMs, parts] of hours) keep(sumUp(parts.flatMap(({ rows }) => rows)), atMs, ['hour'])
+    for (const [atMs, parts] of hours) enqueue(mergeCounts(parts.flatMap(({ rows }) => rows)), atMs, ['hour'])
     let lost = 0
     while (size() > maxRows && pending.length > 1) {
       const [oldest] = pending.splice(pending[0]!.seq === null ? 0 : 1, 1)
       lost += oldest!.rows.length
     }
-    if (lost > 0) log.error({ lost }, 'the database is away for too long, and the oldest counts of traffic are lost')
+    if (lost > 0) log.error({ lost }, 'dropped the oldest traffic counts: the database was unavailable for too long')
   }
 
   async function write(): Promise<void> {
@@ -89,38 +89,38 @@ function startRollups(
   }
 
   function flush(): Promise<void> {
-    keep(tallies.take(), beganMs, rollupSteps)
-    beganMs = now()
-    bound()
+    enqueue(tallies.take(), minuteStartMs, rollupSteps)
+    minuteStartMs = now()
+    limitPending()
     writing = writing.then(write).catch((err) => log.warn({ err, rows: size() }, 'traffic is written later'))
     return writing
   }
 
-  /** At the end of each minute, so that counts are those of the minute and no request needs to know the time. */
-  function wait(): void {
-    const endMs = beganMs - (beganMs % minuteMs) + minuteMs
+  /** Flushes at the end of each minute, so requests can be counted without reading the clock. */
+  function schedule(): void {
+    const endMs = minuteStartMs - (minuteStartMs % minuteMs) + minuteMs
     const end = () => {
       void flush()
-      // The clock may be a moment behind.
-      beganMs = Math.max(beganMs, endMs)
-      wait()
+      // The timer may fire slightly early.
+      minuteStartMs = Math.max(minuteStartMs, endMs)
+      schedule()
     }
     timer = setTimeout(end, Math.min(minuteMs, Math.max(0, endMs - now())))
     timer.unref()
   }
-  wait()
+  schedule()
 
   return {
     flush,
     async close() {
       clearTimeout(timer)
       await Promise.race([flush(), sleep(closeMs, undefined, { ref: false })])
-      if (pending.length > 0) log.error({ lost: size() }, 'the process ends with counts of traffic that nobody has')
+      if (pending.length > 0) log.error({ lost: size() }, 'traffic counts were lost at shutdown')
     },
   }
 }
 
-function sumUp(rows: Counted[]): Counted[] {
+function mergeCounts(rows: Counted[]): Counted[] {
   const sums = new Map<string, Counted>()
   for (const { owner, host, counts } of rows) {
     const key = `${owner} ${host}`

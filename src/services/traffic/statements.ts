@@ -1,4 +1,4 @@
-// Traffic in SQL: what edges and nameservers add, and the sums of it.
+// SQL statements of traffic: adding counts, and reading sums.
 import {
   int4,
   int8,
@@ -23,8 +23,8 @@ const added = {
 type Target = { table: string; owners: string; key: string[]; columns: readonly string[] }
 
 /**
- * Adds rows to those that are there. A part that arrived before changes nothing. Owners are held against their deletion
- * first, and rows are taken in the order of their keys, so that no two transactions wait for each other.
+ * Adds rows to the stored counts. A part that arrives twice has no effect. Locks owners against deletion first, and
+ * upserts rows in the order of their keys to avoid deadlocks.
  */
 function addTo({ table, owners, key, columns }: Target) {
   return (p: { [K in keyof typeof added]: string }) => `
@@ -63,7 +63,7 @@ export const addDnsTraffic = statement('traffic.addDns', {
   sql: addTo({ table: 'dns_traffic', owners: 'domain', key: ['domain_id', 'step', 'at'], columns: dnsColumns }),
 })
 
-/** A range of time, read from the rollups by `step`, in buckets of so many seconds. */
+/** A time range of the rollups by `step`, in buckets of `seconds`. */
 const range = { step: text<RollupStep>(), from: timestamptz(), to: timestamptz() }
 const buckets = { ...range, seconds: int4() }
 type Range = { [K in keyof typeof range]: string }
@@ -81,7 +81,7 @@ function each<K extends string>(columns: readonly K[]) {
   return Object.fromEntries(columns.map((name) => [name, int8()])) as Record<K, ReturnType<typeof int8>>
 }
 
-/** Buckets of a project, or of one of its hosts; those without a visit are left out. */
+/** Buckets of a project or of one of its hosts, without empty ones. */
 export const readTraffic = statement('traffic.read', {
   reason: 'hot read',
   in: { projectId: text(), host: optional(text()), ...buckets },
@@ -103,7 +103,7 @@ export const readTrafficHosts = statement('traffic.hosts', {
     GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ${p.limit}`,
 })
 
-/** Requests of all projects of the actor, the busiest first; `series` has those of each bucket that has any. */
+/** Requests to all projects of the actor, busiest first; `series` has the non-empty buckets. */
 export const readTrafficOfProjects = statement('traffic.projects', {
   reason: 'hot read',
   in: { ...ownerIn, ...buckets, limit: int4() },
@@ -119,7 +119,7 @@ export const readTrafficOfProjects = statement('traffic.projects', {
     ORDER BY requests DESC, p.name LIMIT ${p.limit}`,
 })
 
-/** Buckets of a zone; those without a question are left out. */
+/** Buckets of a zone, without empty ones. */
 export const readDnsTraffic = statement('traffic.readDns', {
   reason: 'hot read',
   in: { domainId: text(), ...buckets },

@@ -1,4 +1,4 @@
-// What was asked of projects and zones, read from the rollups.
+// Traffic of projects and zones, read from the rollups.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database/database.ts'
 import type { AccountTraffic, DnsTraffic, ProjectTraffic, TrafficTotals } from '../../schemas/traffic.ts'
@@ -13,16 +13,16 @@ import { readDnsTraffic, readTraffic, readTrafficHosts, readTrafficOfProjects } 
 /** Two days by minutes, 120 days by hours. */
 const maxBuckets = 2_880
 /** A week by hours, of every project. */
-const maxBucketsOfEach = 168
+const maxProjectBuckets = 168
 const maxProjects = 1_000
 const maxHosts = 20
 
 type Counts = number[]
 
-/** The counts of each bucket; `rows` has those that are not zero. */
+/** The counts of each bucket; `rows` lacks empty buckets. */
 function bucketsOf(rows: { bucket: number }[], columns: readonly string[], { count }: TrafficRange): Counts[] {
-  const known = new Map(rows.map((row) => [row.bucket, row as unknown as Record<string, string>]))
-  return Array.from({ length: count }, (_, index) => columns.map((name) => Number(known.get(index)?.[name] ?? 0)))
+  const byBucket = new Map(rows.map((row) => [row.bucket, row as unknown as Record<string, string>]))
+  return Array.from({ length: count }, (_, index) => columns.map((name) => Number(byBucket.get(index)?.[name] ?? 0)))
 }
 
 function sumOf(buckets: readonly Counts[], columns: readonly string[]): Counts {
@@ -36,15 +36,15 @@ const viewRange = ({ from, to, step }: TrafficRange) => ({ from: from.toISOStrin
 const selection = ({ rollups: step, from, to, seconds }: TrafficRange) => ({ step, from, to, seconds })
 const rounded = (ms: number) => Math.round(ms * 100) / 100
 
-/** The time within which a part of the answers began, as if those of a bucket were spread evenly over it. */
+/** Estimates a quantile of response times, assuming an even distribution within each bucket. */
 export function quantileOf(durations: readonly number[], part: number): number | null {
-  const wanted = durations.reduce((sum, count) => sum + count, 0) * part
-  if (wanted === 0) return null
+  const target = durations.reduce((sum, count) => sum + count, 0) * part
+  if (target === 0) return null
   let before = 0
   for (const [index, count] of durations.entries()) {
-    const lowest = durationBoundsMs[index - 1] ?? 0
-    const highest = durationBoundsMs[index] ?? lowest
-    if (before + count >= wanted) return rounded(lowest + ((highest - lowest) * (wanted - before)) / count)
+    const min = durationBoundsMs[index - 1] ?? 0
+    const max = durationBoundsMs[index] ?? min
+    if (before + count >= target) return rounded(min + ((max - min) * (target - before)) / count)
     before += count
   }
   return durationBoundsMs.at(-1)!
@@ -66,7 +66,7 @@ function viewCounts(counts: Counts): Static<typeof TrafficTotals> {
   }
 }
 
-/** As the edge names hosts. */
+/** Normalizes a host like the edge does. */
 const hostOf = (given: string) => given.toLowerCase().replace(/\.$/, '')
 
 export async function readProjectTraffic(
@@ -101,7 +101,7 @@ export async function readAccountTraffic(
   { accountId, projectIds }: Actor,
   query: RangeQuery,
 ): Promise<Static<typeof AccountTraffic>> {
-  const range = rangeOf(query, maxBucketsOfEach)
+  const range = rangeOf(query, maxProjectBuckets)
   const owner = { accountId, projectIds }
   const rows = await readTrafficOfProjects(db, { ...owner, ...selection(range), limit: maxProjects })
   const projects = rows.map(({ project, requests, bytes, series }) => ({

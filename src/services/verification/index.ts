@@ -1,4 +1,4 @@
-// Checks of ownership: what a check reads, how its result is written, and when the next one is.
+// Ownership checks of domains: reading a claim, settling the result, and scheduling the next check.
 import { type AnyJob, enqueueAll } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import type { ValuesOf } from '../../platform/database/statement.ts'
@@ -28,49 +28,49 @@ import {
 } from '../domains/index.ts'
 import { hostOf, isWildcard, parentsOf } from '../names/index.ts'
 
-/** A domain as a check reads it, with the other claims that matter for its name. */
+/** A domain under verification, with related claims. */
 export type Claim = {
   id: string
   accountId: string
   name: string
-  /** The name that is asked for: that of a wildcard without its star. */
+  /** The name to query: a wildcard without its star. */
   host: string
   verified: boolean
   method: Method | null
   txtValue: string
   nextCheckAt: Date | null
-  /** The claim's own pair of the pool. */
+  /** The pair of nameservers that this claim was assigned. */
   nameservers: string[]
-  /** The pairs of other accounts' claims, now or earlier, to the host and to names above it. */
+  /** The pairs of other accounts' current or earlier claims to the host and its parents. */
   here: string[]
-  /** A delegation to the pair can only be meant for this claim. */
+  /** Whether a delegation to the pair can only mean this claim. */
   exclusive: boolean
-  /** The nameservers answer with the records of this claim. */
+  /** Whether our nameservers serve the records of this claim. */
   served: boolean
-  /** The closest name above, or the host of a wildcard, that an account has proved to own. */
+  /** The closest parent, or the host of a wildcard, that an account has verified. */
   nearestOwned: { name: string; own: boolean } | null
-  /** The keys that the zone is signed with. */
+  /** The keys that sign the zone. */
   keys: { tag: number; publicKey: Uint8Array }[]
-  /** Names above, and the host of a wildcard, that this account has attached, proved or not. */
+  /** Parents, and the host of a wildcard, that this account has attached, verified or not. */
   attachedAbove: string[]
 }
 
 export type CheckResult =
-  /** `byPair`: by a delegation to the claim's pair, which proves it only while the pair is exclusive; `note`: what keeps it from working anyway. */
+  /** `byPair`: proved by a delegation to the pair, valid while the pair is exclusive. `note`: a remaining problem. */
   | { outcome: 'proved'; method: Method; observed: Observed; byPair?: boolean; note?: string | null }
-  /** The DNS was asked, and the proof is not there. */
+  /** The DNS answered, but without the proof. */
   | { outcome: 'missed'; observed: Observed; reason: string }
-  /** The DNS could not be asked, or does not agree with itself, which says nothing about the owner. */
+  /** The DNS did not answer or its answers disagree, which says nothing about the owner. */
   | { outcome: 'unknown'; observed: Observed; reason: string }
 
-/** The pairs that other accounts have, or had, for a host and the names above it. */
+/** The pairs that other accounts have or had for a host and its parents. */
 async function readRivalPairs(db: Db, accountId: string, host: string): Promise<string[]> {
   const where = { name: { in: [host, ...parentsOf(host)] }, accountId: { not: accountId } }
   const found = await db.domainClaim.findMany({ where, distinct: ['pair'], select: { pair: true } })
   return found.map(({ pair }) => pair)
 }
 
-/** Null if the domain is gone, or is not to be checked. */
+/** Returns null if the domain was deleted or needs no check. */
 export async function readClaim(db: Db, { nameservers: pool }: ViewOptions, id: string): Promise<Claim | null> {
   const keys = { select: { tag: true, publicKey: true } } as const
   const row = await db.domain.findFirst({ where: { id, nextCheckAt: { not: null } }, include: { zoneKeys: keys } })
@@ -85,10 +85,10 @@ export async function readClaim(db: Db, { nameservers: pool }: ViewOptions, id: 
     where: { name: { in: above }, OR: [{ verified: true }, { accountId }] },
     select: { name: true, verified: true, accountId: true },
   })
-  // The longest name is the nearest, because each of these names ends in every shorter one.
+  // The longest name is the nearest, because each name ends in every shorter one.
   const nearestFirst = related
-    .map((one) => ({ name: one.name, verified: one.verified, own: one.accountId === accountId }))
-    .sort((one, other) => other.name.length - one.name.length)
+    .map((domain) => ({ name: domain.name, verified: domain.verified, own: domain.accountId === accountId }))
+    .sort((a, b) => b.name.length - a.name.length)
   return {
     id,
     accountId,
@@ -108,26 +108,26 @@ export async function readClaim(db: Db, { nameservers: pool }: ViewOptions, id: 
   }
 }
 
-/** `guard` throws if another worker has the job, and writes the result. */
+/** `guard` throws if another worker has the job. */
 export type Guarded = { guard(db: Db): Promise<void> }
 
-export type Settled = 'verified' | 'unverified' | 'taken' | 'ended' | 'unchanged'
+export type CheckEffect = 'verified' | 'unverified' | 'taken' | 'ended' | 'unchanged'
 
 /**
- * Writes what a check found, and queues the next check in the same transaction, so that a crash cannot leave a domain
- * without one. Null if the domain is gone.
+ * Writes the result of a check and queues the next one in the same transaction, so that a crash can't leave a domain
+ * without a check. Returns null if the domain was deleted.
  */
 export async function settleCheck(
   db: Db,
   options: ViewOptions & SigningOptions & Guarded,
   claim: Claim,
   found: CheckResult,
-): Promise<Settled | null> {
+): Promise<CheckEffect | null> {
   return inTransaction(db, async (db) => {
-    // The name above before the one below it, always: whoever takes it from the account waits, or is seen.
+    // Lock order: parent, host. A concurrent change of the parent's owner waits, or is visible here.
     if (claim.nearestOwned) await lockHost(db, { host: hostOf(claim.nearestOwned.name) })
     await lockHost(db, { host: claim.host })
-    // Read before the domain is locked, because changes of its records wait for that lock.
+    // Read before locking the domain, because changes of its records wait for that lock.
     const proof = await stillProved(db, options, claim, found)
     const rivals = proof.outcome === 'proved' ? await readRivals(db, claim) : { taken: false, losers: [] }
     const [row] = await lockCheckedDomain(db, { id: claim.id })
@@ -141,22 +141,22 @@ export async function settleCheck(
   })
 }
 
-type ToSettle = {
+type Settlement = {
   row: ValuesOf<typeof checkedDomain>
   found: CheckResult
   proof: CheckResult
   rivals: Rivals
-  /** Gets what is to be queued. */
+  /** Receives the jobs to queue. */
   jobs: AnyJob[]
 }
 
-/** The host and the domain are locked. */
+/** Requires locks on the host and the domain. */
 async function settle(
   db: Db,
   options: ViewOptions,
   claim: Claim,
-  { row, found, proof, rivals, jobs }: ToSettle,
-): Promise<Settled> {
+  { row, found, proof, rivals, jobs }: Settlement,
+): Promise<CheckEffect> {
   const { id, name } = claim
   const now = new Date()
   // Another account's proof ended this claim while the check ran.
@@ -168,11 +168,11 @@ async function settle(
   }
   const result = row.verified ? found : proof
   const { outcome, observed } = result
-  // A check that was asked for while this one ran is made next; its job is queued already.
-  const asked = row.nextCheckAt?.getTime() === claim.nextCheckAt?.getTime() ? null : row.nextCheckAt
+  // A check that was requested while this one ran comes next; its job is queued already.
+  const requested = row.nextCheckAt?.getTime() === claim.nextCheckAt?.getTime() ? null : row.nextCheckAt
   const settleAt = async (next: Date | null, write: (next: Date | null) => Promise<unknown>) => {
-    const written = await write(asked ?? next)
-    if (written && written !== 'taken' && next && !asked)
+    const written = await write(requested ?? next)
+    if (written && written !== 'taken' && next && !requested)
       jobs.push({ kind: 'verify', key: id, payload: { domainId: id }, runAt: next })
     return written
   }
@@ -187,12 +187,12 @@ async function settle(
     return 'verified'
   }
   const next = row.verified ? nextRecheckAt(now, outcome) : nextSearchAt(now, row.checkingSince, row.unprovedSince)
-  // What the operator assigned is not lost because the DNS does not say so yet.
+  // A domain assigned by the operator stays verified even if the DNS does not confirm it yet.
   const isAssigned = row.verified && row.method === 'operator' && outcome === 'missed'
-  const noted = isAssigned ? { ...result, outcome: 'unknown' as const } : result
-  await settleAt(next, (next) => recordCheck(db, id, { ...noted, nextCheckAt: next }))
-  if (noted.outcome !== 'missed' || !row.verified) return 'unchanged'
-  const { reason } = noted
+  const effective = isAssigned ? { ...result, outcome: 'unknown' as const } : result
+  await settleAt(next, (next) => recordCheck(db, id, { ...effective, nextCheckAt: next }))
+  if (effective.outcome !== 'missed' || !row.verified) return 'unchanged'
+  const { reason } = effective
   const lost = await settleAt(nextSearchAt(now, now), (next) =>
     markUnverified(db, options, id, { observed, reason, nextCheckAt: next }),
   )
@@ -200,8 +200,8 @@ async function settle(
 }
 
 /**
- * The result, unless while the check ran the name above that proves it was lost, or somebody else has claimed the name
- * with the same pair.
+ * The result, downgraded if during the check the account lost the parent that proves it, or another account claimed the
+ * name with the same pair.
  */
 async function stillProved(
   db: Db,
@@ -222,8 +222,8 @@ async function stillProved(
 }
 
 /**
- * Queues the checks that are overdue and have no job: the job was given up, or a restored backup did not have it.
- * Cheap enough to run periodically. Returns how many checks were queued.
+ * Queues overdue checks without a job, which failed or is missing from a restored backup. Cheap enough to run
+ * periodically. Returns the number of queued checks.
  */
 export async function requeueForgottenChecks(db: Db): Promise<number> {
   return (await queueForgottenChecks(db, {})).length

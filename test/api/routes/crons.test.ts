@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { forgetOldRuns, requeueForgottenCrons } from '../../../src/services/crons/runs.ts'
+import { deleteOldRuns, requeueForgottenCrons } from '../../../src/services/crons/runs.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 
 let api: TestApi
@@ -103,7 +103,7 @@ describe('runs', () => {
         durationMs: index,
       }))
     await api.db.cronRun.createMany({ data: [...rows(cron.id, 61), ...rows(other.id, 3)] })
-    expect(await forgetOldRuns(api.db)).toBe(11)
+    expect(await deleteOldRuns(api.db)).toBe(11)
     const page = (cursor = '') => api.call('GET', `/projects/${name}/crons/${cron.id}/runs?limit=30${cursor}`)
     const { body: first } = await page()
     const { body: second } = await page(`&cursor=${first.nextCursor}`)

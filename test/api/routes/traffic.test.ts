@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { questionTypes } from '../../../src/schemas/traffic.ts'
 import { dnsColumns, edgeAt, edgeColumns } from '../../../src/schemas/traffic-columns.ts'
-import { noteStoredBytes } from '../../../src/services/accounts/month-usage.ts'
+import { recordStoredBytes } from '../../../src/services/accounts/month-usage.ts'
 import { addDnsTraffic, addTraffic } from '../../../src/services/traffic/statements.ts'
 import { type Answer, sharedApi, type TestApi } from '../../helpers/api.ts'
 
@@ -172,7 +172,7 @@ test('an account sees its build minutes and the most it stored, by month', async
   await api.db.buildTime.create({ data: { accountId, month: month(1), ms: 150_000 } })
   for (const value of [500, 2_000, 700]) {
     await used(value)
-    await noteStoredBytes(api.db)
+    await recordStoredBytes(api.db)
   }
   const { body } = await get('/account/usage')
   expect(body.months).toHaveLength(12)

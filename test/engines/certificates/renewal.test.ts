@@ -7,10 +7,10 @@ import { momentWithin, plannedRenewal, renewalIdOf } from '../../../src/engines/
 import { LostLease } from '../../../src/platform/database/lease.ts'
 import { domainCertificate } from '../../../src/services/certificates/domain-certificates.ts'
 import {
-  beginOrder,
   type Lease,
   leaseOrder,
   publishChallenges,
+  resetOrder,
   setOrderUrl,
 } from '../../../src/services/certificates/orders.ts'
 import { markVerified } from '../../../src/services/domains/states.ts'
@@ -79,7 +79,7 @@ describe('a worker that lost an order to another one', () => {
     await leaseOrder(db, other, authority.directoryUrl)
     await publishChallenges(db, other, [shown], null)
     const anew = { names: ['away.com'], directory: authority.directoryUrl, key: Buffer.alloc(1) }
-    await expect(beginOrder(db, lost, anew)).rejects.toThrow(LostLease)
+    await expect(resetOrder(db, lost, anew)).rejects.toThrow(LostLease)
     await expect(setOrderUrl(db, lost, 'https://ca.example/order/2')).rejects.toThrow(LostLease)
     await expect(publishChallenges(db, lost, [{ ...shown, token: 'late' }], null)).rejects.toThrow(LostLease)
     expect(await db.acmeChallenge.findMany({ where: { name: 'away.com' } })).toMatchObject([shown])

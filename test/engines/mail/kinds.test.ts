@@ -292,7 +292,7 @@ describe('an invitation', () => {
     await world.api.db.job.updateMany({ where: { kind: 'mail', failedAt: null }, data: { runAt: new Date() } })
     expect(await subjectsTo('late@example.com')).toEqual([])
     const row = await world.api.db.mail.findFirstOrThrow({ where: { recipient } })
-    expect(row).toMatchObject({ state: 'DROPPED', reason: 'the invitation was accepted, withdrawn or has ended' })
+    expect(row).toMatchObject({ state: 'DROPPED', reason: 'the invitation was accepted or deleted, or has expired' })
   })
 })
 

@@ -8,7 +8,7 @@ import { createMailHandlers, mailRetryTable } from '../../../src/engines/mail/ha
 import { createMailTransport, MailFailure } from '../../../src/engines/mail/transport.ts'
 import { startWorker } from '../../../src/jobs/worker.ts'
 import { requeueJob } from '../../../src/services/jobs/statements.ts'
-import { maxPerHour, switchMail, worthTellingMs } from '../../../src/services/mail/outbox.ts'
+import { maxAgeMs, maxPerHour, setMailEnabled } from '../../../src/services/mail/outbox.ts'
 import { until } from '../../helpers/until.ts'
 import { Refusal, startMailbox } from './mailbox.ts'
 import { type MailWorld, startMailWorld } from './world.ts'
@@ -152,7 +152,7 @@ describe('a mail', () => {
     const { accountId, email, userId } = await world.account()
     const eventId = await newToken(accountId)
     const data = { recipient: userId, about: eventId, eventId, accountId, kind: 'new-token', state: 'WAITING' }
-    await world.api.db.mail.create({ data: { ...data, dueAt: new Date(Date.now() - worthTellingMs - 1000) } })
+    await world.api.db.mail.create({ data: { ...data, dueAt: new Date(Date.now() - maxAgeMs - 1000) } })
     const handlers = createMailHandlers(world.api.deps)
     await handlers.mail.run(
       { recipient: userId, about: eventId },
@@ -171,7 +171,7 @@ describe('a mail server', () => {
     world.mailbox.onRecipient = async () => {
       if (busy-- > 0) throw new Refusal(451, 'come back')
     }
-    expect(mailRetryTable.reduce((sum, ms) => sum + ms, 0)).toBeLessThan(worthTellingMs)
+    expect(mailRetryTable.reduce((sum, ms) => sum + ms, 0)).toBeLessThan(maxAgeMs)
     const worker = world.work()
     await newToken(accountId)
     await until(async () => (await soon()) && world.mailbox.to(email).length === 1)
@@ -233,19 +233,19 @@ describe('a mail server', () => {
 
   test('that is not there writes nothing', async () => {
     const { accountId } = await world.account()
-    await switchMail(world.api.db, false)
+    await setMailEnabled(world.api.db, false)
     await newToken(accountId)
     expect(await world.api.db.job.count({ where: { kind: { in: ['notify', 'mail'] }, failedAt: null } })).toBe(0)
     const { mail, notify } = createMailHandlers({ ...world.api.deps, config: { ...world.api.config, mail: null } })
     expect([mail.concurrency, notify.concurrency]).toEqual([0, 0])
-    await switchMail(world.api.db, true)
+    await setMailEnabled(world.api.db, true)
     await newToken(accountId)
     const waiting = { kind: 'notify', failedAt: null }
     expect(await world.api.db.job.count({ where: waiting })).toBe(1)
     // Turned off again, what waits is dropped.
-    await switchMail(world.api.db, false)
+    await setMailEnabled(world.api.db, false)
     expect(await world.api.db.job.count({ where: waiting })).toBe(0)
-    await switchMail(world.api.db, true)
+    await setMailEnabled(world.api.db, true)
   })
 })
 

@@ -2,7 +2,7 @@
 import { createMailHandlers, type MailOptions } from '../../../src/engines/mail/handlers.ts'
 import { type Handlers, startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { append, type EventType } from '../../../src/services/events/index.ts'
-import { switchMail } from '../../../src/services/mail/outbox.ts'
+import { setMailEnabled } from '../../../src/services/mail/outbox.ts'
 import { addMember } from '../../../src/services/people/memberships.ts'
 import type { Role } from '../../../src/services/people/roles.ts'
 import { createUser } from '../../../src/services/people/users.ts'
@@ -36,7 +36,7 @@ let people = 0
 export async function startMailWorld(environment: Record<string, string> = {}): Promise<MailWorld> {
   const mailbox = await startMailbox()
   const api = await startApi({ SMTP_URL: mailbox.url, MAIL_FROM: 'Berth <berth@mail.example>', ...environment })
-  await switchMail(api.db, api.config.mail !== null)
+  await setMailEnabled(api.db, api.config.mail !== null)
   const workers: Worker[] = []
 
   const join: MailWorld['join'] = async (accountId, options = {}) => {

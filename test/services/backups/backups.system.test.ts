@@ -14,7 +14,7 @@ import { writeBackup } from '../../../src/services/backups/backup.ts'
 import { checkArchive, restoreArchive } from '../../../src/services/backups/restore.ts'
 import { lockArtifacts } from '../../../src/services/backups/statements.ts'
 import { whileNoBackup } from '../../../src/services/deployments/retention/stored-files.ts'
-import { keepEventMonths } from '../../../src/services/events/months.ts'
+import { maintainEventMonths } from '../../../src/services/events/months.ts'
 import { until } from '../../helpers/until.ts'
 import {
   addOwnFiles,
@@ -53,8 +53,8 @@ describe('what was restored', () => {
   test('has the months of the log as they were, whatever month it is now', async () => {
     const place = await newInstallation()
     // Half a year and a year later than the migrations that a restore applies.
-    await keepEventMonths(place.db, null, never, new Date(Date.now() + 180 * 86_400_000))
-    await keepEventMonths(place.db, null, never, new Date(Date.now() + 360 * 86_400_000))
+    await maintainEventMonths(place.db, null, never, new Date(Date.now() + 180 * 86_400_000))
+    await maintainEventMonths(place.db, null, never, new Date(Date.now() + 360 * 86_400_000))
     const months = (url: string) =>
       query(
         url,

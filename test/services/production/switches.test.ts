@@ -5,7 +5,7 @@ import {
   type EdgeNode,
   endEdgeLease,
   endSwitches,
-  noteShown,
+  recordShown,
   renewEdgeLease,
 } from '../../../src/services/production/switches.ts'
 import { startApi, type TestApi } from '../../helpers/api.ts'
@@ -32,7 +32,7 @@ async function present(project: string) {
 
 async function show(node: EdgeNode, project: string, deploymentId: string): Promise<void> {
   const { id } = await api.db.project.findFirstOrThrow({ where: { name: project } })
-  await noteShown(api.db, node, new Map([[id, deploymentId]]))
+  await recordShown(api.db, node, new Map([[id, deploymentId]]))
   await endSwitches(api.db, api.deps.urls)
 }
 

@@ -6,7 +6,7 @@ import { closeDatabase, type Database, openDatabase } from '../../../src/platfor
 import { createTallies } from '../../../src/platform/observe/tallies.ts'
 import { edgeAt, edgeColumns } from '../../../src/schemas/traffic-columns.ts'
 import { rangeOf } from '../../../src/services/traffic/ranges.ts'
-import { forgetOldTraffic, keptSince } from '../../../src/services/traffic/retention.ts'
+import { deleteOldTraffic, retentionStart } from '../../../src/services/traffic/retention.ts'
 import { type Rollups, type RollupsOptions, startTrafficRollups } from '../../../src/services/traffic/rollups.ts'
 import { addTraffic } from '../../../src/services/traffic/statements.ts'
 import { quantileOf } from '../../../src/services/traffic/traffic.ts'
@@ -202,9 +202,9 @@ test('rollups are kept for two days and 13 months', async () => {
   await api.db.trafficSource.deleteMany()
   await api.db.traffic.createMany({ data: data as never })
   await api.db.trafficSource.create({ data: { id: 'silent', seq: 1, at: days(3) } })
-  expect(await forgetOldTraffic(api.db, AbortSignal.timeout(60_000))).toBe(3)
+  expect(await deleteOldTraffic(api.db, AbortSignal.timeout(60_000))).toBe(3)
   expect(await api.db.traffic.count({ where: { projectId } })).toBe(3)
-  expect(await forgetOldTraffic(api.db, AbortSignal.timeout(60_000))).toBe(0)
+  expect(await deleteOldTraffic(api.db, AbortSignal.timeout(60_000))).toBe(0)
 })
 
 describe('a range', () => {
@@ -237,7 +237,7 @@ describe('a range', () => {
     refused({ from: '0001-01-01T00:00:00Z' })(/2000 or later/)
     refused({ to: '9999-12-31T23:59:59-23:59' })(/year ahead/)
     expect(range({ from: '2026-11-12T00:00:00Z', to: '2026-11-14T00:00:00Z', step: 'minute' })[2]).toBe(2_880)
-    expect(keptSince('hour', nowMs).toISOString()).toBe('2025-10-01T00:00:00.000Z')
+    expect(retentionStart('hour', nowMs).toISOString()).toBe('2025-10-01T00:00:00.000Z')
   })
 })
 

@@ -8,7 +8,7 @@ import {
   edgeLeaseMs,
   endEdgeLease,
   endSwitches,
-  noteShown,
+  recordShown,
   renewEdgeLease,
 } from '../../../services/production/index.ts'
 
@@ -38,7 +38,7 @@ export async function openSwitches(deps: SwitchesDeps): Promise<Switches> {
     pending = new Map()
     try {
       await renewEdgeLease(db, edge, leaseMs)
-      if (shown.size > 0) await noteShown(db, edge, shown)
+      if (shown.size > 0) await recordShown(db, edge, shown)
       await endSwitches(db, urls)
       failing = false
     } catch (err) {

@@ -1,5 +1,4 @@
-// Mails to an address that nobody has proved: invitations, and the link that proves one. How many are sent, and their codes, which
-// are in no row and no event.
+// Emails to unproved addresses: invitations and email verification. Their codes are stored in no row and no event.
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { hashToken, type Vault } from '../../platform/secrets/secrets.ts'
 import { lockAccount } from '../identity/index.ts'
@@ -8,17 +7,17 @@ import type { MailEvent } from './occasions.ts'
 import { queueSending } from './outbox.ts'
 
 const hourMs = 60 * 60_000
-/** So that nobody sends mails to strangers: what is more is dropped. The link of an invitation can be handed over instead. */
+/** Keeps customers from spamming strangers: further emails are dropped. An inviter can still pass on the link. */
 const maxPerAccount = { count: 20, withinMs: hourMs }
 const maxPerAddress = { count: 3, withinMs: 24 * hourMs }
 
 export const addressKinds = ['invitation', 'address'] as const
 export type AddressKind = (typeof addressKinds)[number]
 
-/** Queues a mail to the address that the event names, once however often it is called. */
-export async function queueToAddress(db: Db, event: MailEvent, kind: AddressKind): Promise<void> {
+/** Queues one email to the address in the event, however often it is called. */
+export async function queueAddressMail(db: Db, event: MailEvent, kind: AddressKind): Promise<void> {
   const { id: about, accountId } = event
-  // The address and not the invitation or the person: either may come again, in the place of the one before.
+  // The recipient is the address, because an invitation or a person may be replaced by a new one.
   const { email: recipient } = event.data as { email: string }
   await inTransaction(db, async (db) => {
     await lockAccount(db, { id: accountId })
@@ -35,22 +34,22 @@ export async function queueToAddress(db: Db, event: MailEvent, kind: AddressKind
 }
 
 async function refusalOf(db: Db, accountId: string, recipient: string): Promise<string | null> {
-  const mailed = (whose: object, { withinMs }: { withinMs: number }) => {
+  const countRecent = (filter: object, { withinMs }: { withinMs: number }) => {
     const dueAt = { gt: new Date(Date.now() - withinMs) }
-    return db.mail.count({ where: { ...whose, kind: { in: [...addressKinds] }, state: { not: 'DROPPED' }, dueAt } })
+    return db.mail.count({ where: { ...filter, kind: { in: [...addressKinds] }, state: { not: 'DROPPED' }, dueAt } })
   }
-  if ((await mailed({ accountId }, maxPerAccount)) >= maxPerAccount.count) {
+  if ((await countRecent({ accountId }, maxPerAccount)) >= maxPerAccount.count) {
     return 'the account sent too many within an hour'
   }
-  const isTooMany = (await mailed({ recipient }, maxPerAddress)) >= maxPerAddress.count
+  const isTooMany = (await countRecent({ recipient }, maxPerAddress)) >= maxPerAddress.count
   return isTooMany ? 'the address got too many within a day' : null
 }
 
 export type DueInvitation = { code: string; role: string; expiresAt: Date }
 
 /**
- * The invitation, if it is still good, with a code of its own. It follows from the id and the platform's key, so a repeat
- * of the mail has the same one, and nothing is kept but its hash.
+ * Finds the invitation, if it is still pending, with a separate code for the email. The code is derived from the id and
+ * the platform's key, so a retry has the same code and only its hash is stored.
  */
 export async function findDueInvitation(db: Db, vault: Vault, { data }: MailEvent): Promise<DueInvitation | null> {
   const { id, email } = data as { id: string; email: string }
@@ -62,8 +61,8 @@ export async function findDueInvitation(db: Db, vault: Vault, { data }: MailEven
   return row ? { code, role: row.role, expiresAt: row.expiresAt } : null
 }
 
-/** The code that proves the address; null if it is proved, or not the person's any more. */
-export async function findDueProof(db: Db, vault: Vault, { subject: id, data }: MailEvent): Promise<string | null> {
+/** The code that verifies the email; null if it is verified already or has changed. */
+export async function findDueEmailCode(db: Db, vault: Vault, { subject: id, data }: MailEvent): Promise<string | null> {
   const { email } = data as { email: string }
   const isOpen = (await db.user.count({ where: { id, email, emailProvedAt: null } })) > 0
   return isOpen ? emailVerificationCode(vault, { id, email }) : null
