@@ -20,7 +20,7 @@ import {
 } from '../services/dns/index.ts'
 import { forgetOldHolds } from '../services/domains/index.ts'
 import { maintainEventMonths } from '../services/events/index.ts'
-import { forgetOldKeys } from '../services/idempotency/index.ts'
+import { deleteOldKeys } from '../services/idempotency/index.ts'
 import { deleteOldMails } from '../services/mail/index.ts'
 import { deleteLostNodes } from '../services/nodes/index.ts'
 import { deleteOldExchanges } from '../services/oidc/index.ts'
@@ -57,7 +57,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
   const { eventsMonths, logDays, previews, previewDays, deletedBranchHours, deliveryDays, failedJobDays } =
     config.retention
   return {
-    idempotency_keys: (signal) => forgetOldKeys(db, signal),
+    idempotency_keys: (signal) => deleteOldKeys(db, signal),
     oidc_exchanges: (signal) => deleteOldExchanges(db, signal),
     pushes: (signal) => deleteOldPushes(db, signal),
     pull_requests: (signal) => deleteOldPullRequests(db, signal),

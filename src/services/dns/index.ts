@@ -1,4 +1,4 @@
-// Door of DNS: zones, records, signing, updates and what nameservers serve.
+// Public entry point of DNS: zones, records, DNSSEC, updates, and the data that nameservers serve.
 
 export {
   checkDnssec,

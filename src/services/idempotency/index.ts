@@ -1,21 +1,21 @@
-// Answers by idempotency key: kept for a day, so that a POST that is sent again gets the answer of the first.
+// Stores responses by idempotency key for a day, so that a repeated POST gets the response of the first.
 import { deleteInBatches } from '../../platform/batches.ts'
 import type { Db } from '../../platform/database/database.ts'
 import { findAnswerRow, storeAnswerRow, tryLockKey } from './statements.ts'
 
 export type StoredAnswer = {
-  /** Of the request that was answered. */
+  /** The fingerprint of the request. */
   fingerprint: Uint8Array
   status: number
   location: string | null
   etag: string | null
-  /** The body, sealed: it may hold a secret that was shown once. */
+  /** The body, sealed because it may contain a secret that is shown only once. */
   sealed: Uint8Array
 }
 
-const keptMs = 24 * 60 * 60_000
+const retentionMs = 24 * 60 * 60_000
 
-/** Whether nobody else works on a request of this key; held by the transaction. */
+/** Locks the key until the transaction ends. Returns false if another request holds the lock. */
 export async function lockKey(db: Db, tokenId: string, key: string): Promise<boolean> {
   const [lock] = await tryLockKey(db, { key: `${tokenId} ${key}` })
   return lock!.held
@@ -30,7 +30,7 @@ export async function storeAnswer(db: Db, tokenId: string, key: string, answer: 
   await storeAnswerRow(db, { tokenId, key, ...answer })
 }
 
-export function forgetOldKeys(db: Db, signal?: AbortSignal): Promise<number> {
-  const where = { createdAt: { lt: new Date(Date.now() - keptMs) } }
+export function deleteOldKeys(db: Db, signal?: AbortSignal): Promise<number> {
+  const where = { createdAt: { lt: new Date(Date.now() - retentionMs) } }
   return deleteInBatches(signal, (limit) => db.idempotencyKey.deleteMany({ where, limit }))
 }

@@ -1,11 +1,7 @@
-// Idempotency keys in SQL.
-import { columnsOf, inserted, omit, replaced, selected } from '../../platform/database/columns.ts'
-import { boolean, statement, text } from '../../platform/database/statement.ts'
+// SQL statements of idempotency keys.
+import { boolean, bytea, int4, optional, statement, text } from '../../platform/database/statement.ts'
 
-const row = columnsOf('IdempotencyKey')
-const answer = omit(row, ['tokenId', 'key', 'createdAt'])
-
-/** Held until commit or rollback, also by a crash: a key can neither run twice at once nor stay locked. */
+/** Held until commit, rollback or a crash, so a key neither runs twice at once nor stays locked. */
 export const tryLockKey = statement('idempotency.lock', {
   reason: 'advisory lock',
   in: { key: text() },
@@ -23,7 +19,7 @@ export const findAnswerRow = statement('idempotency.find', {
     WHERE token_id = ${p.tokenId} AND key = ${p.key} AND created_at > now() - interval '24 hours'`,
 })
 
-/** Takes the place of an answer that is a day old, and of no other. */
+/** Stores a response. Replaces only one that is at least a day old. */
 export const storeAnswerRow = statement('idempotency.store', {
   reason: 'ON CONFLICT … WHERE',
   in: omit(row, ['createdAt']),

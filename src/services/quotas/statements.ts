@@ -1,4 +1,4 @@
-// Quotas in SQL.
+// SQL statements of quotas.
 import { int8, optional, statement, text } from '../../platform/database/statement.ts'
 
 /** The limit of an account by the name of the quota; null if there is none. */

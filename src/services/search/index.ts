@@ -1,4 +1,4 @@
-// Search across projects, domains, deployments and tickets: each by its own index, and no more than the token may read.
+// Search across projects, domains, deployments and tickets, limited to what the token may read.
 import type { Static } from '@sinclair/typebox'
 import type { Config } from '../../config.ts'
 import type { Db } from '../../platform/database/database.ts'
@@ -15,7 +15,7 @@ export type SearchDeps = { db: Db; urls: Urls; config: Pick<Config, 'nameservers
 
 type Kind = (typeof searchedKinds)[number]
 
-/** Tickets are the account's, so a token that is narrowed to projects has none. */
+/** Tickets belong to the account, so a token limited to projects can't read them. */
 function mayRead(actor: Actor, kind: Kind): boolean {
   return allows(actor.scopes, `${kind}:read`) && !(kind === 'tickets' && actor.projectIds)
 }
@@ -31,7 +31,7 @@ export async function search(
     kind: Kind,
     finder: (deps: SearchDeps, actor: Actor, text: string, limit: number) => Promise<T[]>,
   ) => (searched.includes(kind) ? finder(deps, actor, text, limit) : [])
-  // One after another: a search takes one connection, as every other request.
+  // Sequentially, so a search uses one connection like every other request.
   return {
     projects: await find('projects', findProjects),
     domains: await find('domains', findDomains),
@@ -74,7 +74,7 @@ async function findTickets({ db }: SearchDeps, actor: Actor, text: string, limit
   return (await listTickets(db, asCustomer(actor), { search: text }, first(limit, 'desc'))).items
 }
 
-/** By what names one exactly, its id or its address; else by its commit, and by its ref. */
+/** Finds deployments by id or URL, then by commit, then by ref. */
 async function findDeployments(
   { db, urls }: SearchDeps,
   actor: Actor,
@@ -82,7 +82,7 @@ async function findDeployments(
   limit: number,
 ): Promise<DeploymentView[]> {
   const named = await db.deployment.findMany({
-    where: { ...inProjectsOf(actor), OR: [{ id: text }, { label: labelIn(text) }] },
+    where: { ...inProjectsOf(actor), OR: [{ id: text }, { label: labelOf(text) }] },
     include: withProject,
     take: 2,
   })
@@ -94,8 +94,8 @@ async function findDeployments(
   return [...new Map(all.map((view) => [view.id, view])).values()].slice(0, limit)
 }
 
-/** The first label of an address: `hello-7m2k9xq4t`, with or without what is around it. */
-function labelIn(text: string): string {
+/** The first label of a URL or host, such as `hello-7m2k9xq4t`. */
+function labelOf(text: string): string {
   return text
     .replace(/^https?:\/\//, '')
     .split(/[./:]/, 1)[0]!

@@ -1,4 +1,4 @@
-// Re-seals every stored secret with the present key, beside a running platform: in batches, and as often as one likes.
+// Reseals every stored secret with the current key, in batches, while the platform runs. It can be repeated.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../../platform/database/database.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
@@ -8,27 +8,27 @@ export type ColumnRotation = {
   /** Table and column. */
   name: string
   resealed: number
-  /** Keys of the rows whose values no key opens. */
+  /** Primary keys of the rows whose values no key opens. */
   unopened: string[]
-  /** Changed by somebody else all the time. */
+  /** Number of values that kept changing during the rotation. */
   busy: number
 }
 
 export type Rotation = {
   columns: ColumnRotation[]
-  /** Keys that nothing is sealed with any more, and that may be dropped. */
+  /** Keys that no longer seal anything and can be dropped. */
   dropped: string[]
 }
 
 const batchSize = 100
-// Small pauses leave the database to those who work with it.
+// Short pauses leave the database to other work.
 const pauseMs = 5
 const passes = 5
 const passPauseMs = 200
 
 type Row = SealedKey & { sealed: Uint8Array }
 
-/** Opens and seals again; without what cannot be opened, whose keys are added to `unopened`. */
+/** Reseals values. Adds the primary keys of those that can't be opened to `unopened`. */
 function reseal(vault: Vault, place: SealedColumn['place'], rows: Row[], unopened: string[]) {
   return rows.flatMap(({ first, second, third, sealed: before }) => {
     try {
@@ -41,7 +41,7 @@ function reseal(vault: Vault, place: SealedColumn['place'], rows: Row[], unopene
   })
 }
 
-/** One walk over a column. `left` is how many values were locked or changed meanwhile. */
+/** One pass over a column. `left` is the number of values that were locked or changed in the meantime. */
 async function pass(db: Database, vault: Vault, column: SealedColumn) {
   const unopened: string[] = []
   let resealed = 0
@@ -72,10 +72,10 @@ async function pass(db: Database, vault: Vault, column: SealedColumn) {
 async function rotateColumn(db: Database, vault: Vault, column: SealedColumn): Promise<ColumnRotation> {
   let resealed = 0
   for (let round = 1; ; round++) {
-    const walked = await pass(db, vault, column)
-    resealed += walked.resealed
-    if (walked.left === 0 || round === passes) {
-      return { name: column.name, resealed, unopened: walked.unopened, busy: walked.left }
+    const result = await pass(db, vault, column)
+    resealed += result.resealed
+    if (result.left === 0 || round === passes) {
+      return { name: column.name, resealed, unopened: result.unopened, busy: result.left }
     }
     await sleep(passPauseMs)
   }
@@ -84,17 +84,17 @@ async function rotateColumn(db: Database, vault: Vault, column: SealedColumn): P
 export const isComplete = ({ columns }: Rotation) =>
   columns.every(({ unopened, busy }) => unopened.length === 0 && busy === 0)
 
-/** May be interrupted and repeated. Two at once share the work: a value is replaced only while it is as it was read. */
+/** Can be interrupted, repeated and run concurrently: a value is replaced only if it is unchanged since it was read. */
 export async function rotateSecrets(
   db: Database,
   vault: Vault,
-  tell: (column: ColumnRotation) => void,
+  onColumn: (column: ColumnRotation) => void,
 ): Promise<Rotation> {
   const columns: ColumnRotation[] = []
   for (const column of sealedColumns) {
     const rotated = await rotateColumn(db, vault, column)
     columns.push(rotated)
-    tell(rotated)
+    onColumn(rotated)
   }
   const rotation = { columns, dropped: [] }
   if (!isComplete(rotation)) return rotation
@@ -106,7 +106,7 @@ export async function rotateSecrets(
 
 export type KeyUse = { keyId: string | null; values: number; known: boolean }
 
-/** How many values are sealed with which key; without a key id, those from before there were any. */
+/** Counts sealed values by key. `keyId` is null for values from before key ids existed. */
 export async function countSealed(db: Database, vault: Vault): Promise<KeyUse[]> {
   const counts = new Map<string | null, number>()
   for (const { countByHeader } of sealedColumns) {

@@ -1,9 +1,9 @@
-// Which keys values are sealed with: a wrong SECRETS_KEY is refused at the start, a missing old one is named by readiness.
+// Checks the sealing keys: a wrong SECRETS_KEY is refused at startup, and readiness names missing old keys.
 import type { Database, Db } from '../../platform/database/database.ts'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import { lockSealingKeys, sealedColumns } from './statements.ts'
 
-/** The key of this process opens nothing that is stored; the message says what to do. */
+/** SECRETS_KEY opens no stored secret. The message says what to do. */
 export class WrongKey extends Error {
   override name = 'WrongKey'
 }
@@ -23,7 +23,7 @@ function opens(vault: Vault, sealed: Uint8Array, place: string): boolean {
   }
 }
 
-/** A database from before there were canaries: of what is stored, one value of each kind is tried. */
+/** Checks a database from before canaries existed by opening one value of each kind. */
 async function opensStored(db: Db, vault: Vault): Promise<boolean> {
   let tried = 0
   for (const { readStale, place } of sealedColumns) {
@@ -42,29 +42,29 @@ async function opensStored(db: Db, vault: Vault): Promise<boolean> {
 }
 
 export type Admission = {
-  /** The key has sealed nothing before. */
+  /** Whether the key has sealed nothing before. */
   isNew: boolean
-  /** Keys that something may be sealed with, and that this process does not have. */
+  /** Keys that may have sealed something and that this process lacks. */
   missing: string[]
 }
 
 /**
- * Admits the key that seals from now on. The first start writes its canary; later ones must open it, or that of a key
- * that is being replaced. Throws WrongKey.
+ * Admits the key that seals from now on. The first start writes its canary. Later starts must open it, or the canary of
+ * a key that is being replaced. Throws WrongKey.
  */
 export async function admitKey(db: Database, vault: Vault): Promise<Admission> {
   return db.$transaction(async (db) => {
-    // Two first starts with different keys take turns, and the second one is refused.
+    // Serializes concurrent first starts, so the second one with a different key is refused.
     await lockSealingKeys(db, {})
-    const known = await db.sealingKey.findMany({ orderBy: { createdAt: 'asc' } })
-    const own = known.find(({ id }) => id === vault.keyId)
-    const candidates = own ? [own] : known
+    const keys = await db.sealingKey.findMany({ orderBy: { createdAt: 'asc' } })
+    const own = keys.find(({ id }) => id === vault.keyId)
+    const candidates = own ? [own] : keys
     const isRight =
-      known.length > 0
+      keys.length > 0
         ? candidates.some(({ id, canary }) => opens(vault, canary, placeOf.canary(id)))
         : await opensStored(db, vault)
-    if (!isRight) throw wrongKey(vault, known.map(({ id }) => id).join(', ') || 'another one')
-    const missing = known.map(({ id }) => id).filter((id) => !vault.knows(id))
+    if (!isRight) throw wrongKey(vault, keys.map(({ id }) => id).join(', ') || 'another one')
+    const missing = keys.map(({ id }) => id).filter((id) => !vault.knows(id))
     if (own) return { isNew: false, missing }
     const canary = Uint8Array.from(vault.seal(vault.keyId, placeOf.canary(vault.keyId)))
     await db.sealingKey.create({ data: { id: vault.keyId, canary } })
@@ -73,21 +73,21 @@ export async function admitKey(db: Database, vault: Vault): Promise<Admission> {
 }
 
 /**
- * A readiness check: a sentence while something may be sealed with a key that this process was started without. Keys
- * that come later are not its concern: while a key is replaced, processes are restarted one after the other.
+ * A readiness check that fails while something may be sealed with a key that this process was started without. It
+ * ignores keys that are added later, because a rotation restarts processes one by one.
  */
 export function secretsReadiness(db: Db, { missing }: Admission): () => Promise<string | null> {
   return async () => {
     if (missing.length === 0) return null
     const where = { id: { in: missing } }
-    // Without the database, what was known at the start still holds.
+    // Without the database, use the result from startup.
     const left = await db.sealingKey
       .findMany({ where, select: { id: true } })
       .catch(() => missing.map((id) => ({ id })))
     if (left.length > 0) {
       return `Secrets are sealed with the key ${left.map(({ id }) => id).join(', ')}, which SECRETS_KEY and SECRETS_KEY_OLD lack: put it back into SECRETS_KEY_OLD, and drop it when \`berth secrets rotate\` says so.`
     }
-    // What was read with it, such as the keys of certificates, is still in memory as it was.
+    // The process may lack secrets that it could not open at startup, such as keys of certificates.
     return `This process was started without the key ${missing.join(', ')}. Nothing is sealed with it any more: restart the process.`
   }
 }

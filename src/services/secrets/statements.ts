@@ -1,9 +1,9 @@
-// Sealed values in SQL: every column that has some, read and re-sealed in batches.
+// SQL statements of sealed values: lists every column that has them, and reads and replaces them in batches.
 
 import { bytea, byteaArray, int4, int8, statement, text, textArray } from '../../platform/database/statement.ts'
 import { placeOf } from '../../platform/secrets/secrets.ts'
 
-/** One process at a time decides which keys are known; held until the transaction ends. */
+/** Serializes the admission of keys; held until the transaction ends. */
 export const lockSealingKeys = statement('secrets.lock', {
   reason: 'advisory lock',
   in: {},
@@ -14,21 +14,21 @@ export const lockSealingKeys = statement('secrets.lock', {
 type Source = {
   table: string
   column: string
-  /** The primary key; the value is bound to the first two of it. */
+  /** The columns of the primary key; the sealed value is bound to the first two. */
   keys: readonly [string, string?, string?]
   place(...keys: string[]): string
 }
 
-/** The key of a row in the names that all tables share; empty where there are fewer. */
+/** The primary key of a row of any table; unused parts are empty. */
 export type SealedKey = { first: string; second: string; third: string }
 
-/** `header` is what a value begins with that the present key sealed. */
+/** `header` is the prefix of values that the current key has sealed. */
 function sealedColumn({ table, column, keys: [first, ...others], place }: Source) {
   const name = `${table}.${column}`
   const [second = `''::text`, third = `''::text`] = others
   const keys = [first, ...others].join(', ')
   const selected = `${first} AS first, ${second} AS second, ${third} AS third, ${column} AS sealed`
-  const behind = (p: { afterFirst: string; afterSecond: string; afterThird: string }) => {
+  const isAfter = (p: { afterFirst: string; afterSecond: string; afterThird: string }) => {
     const after = [p.afterFirst, p.afterSecond, p.afterThird]
     const unused = after.slice(1 + others.length).map((place) => ` AND ${place} = ''`)
     return `(${keys}) > (${after.slice(0, 1 + others.length).join(', ')})${unused.join('')}`
@@ -36,7 +36,7 @@ function sealedColumn({ table, column, keys: [first, ...others], place }: Source
   return {
     name,
     place,
-    /** The next values that are not sealed with the present key, or not in the present form. */
+    /** The next values that are not sealed with the current key or not in the current format. */
     readStale: statement(`secrets.stale.${name}`, {
       reason: 'comparison of rows',
       in: { header: bytea(), afterFirst: text(), afterSecond: text(), afterThird: text(), limit: int4() },
@@ -44,10 +44,10 @@ function sealedColumn({ table, column, keys: [first, ...others], place }: Source
       sql: (p) => `
         SELECT ${selected} FROM ${table}
         WHERE ${column} IS NOT NULL AND substr(${column}, 1, length(${p.header})) <> ${p.header}
-          AND ${behind(p)}
+          AND ${isAfter(p)}
         ORDER BY ${keys} LIMIT ${p.limit}`,
     }),
-    /** Replaces values that are still what they were when they were read. What somebody else has locked is left out. */
+    /** Replaces values that have not changed since they were read. Skips locked rows. */
     replace: statement(`secrets.replace.${name}`, {
       reason: 'SKIP LOCKED',
       in: { first: textArray(), second: textArray(), third: textArray(), before: byteaArray(), sealed: byteaArray() },
@@ -60,7 +60,7 @@ function sealedColumn({ table, column, keys: [first, ...others], place }: Source
           FOR NO KEY UPDATE OF t SKIP LOCKED)
         UPDATE ${table} t SET ${column} = due.sealed FROM due WHERE t.ctid = due.place RETURNING t.${first} AS first`,
     }),
-    /** How many values there are by what they begin with, which names their key. */
+    /** Counts values by their prefix, which names their key. */
     countByHeader: statement(`secrets.count.${name}`, {
       reason: 'expression of columns',
       in: { length: int4() },
@@ -75,7 +75,7 @@ function sealedColumn({ table, column, keys: [first, ...others], place }: Source
 
 export type SealedColumn = ReturnType<typeof sealedColumn>
 
-/** Certificates first: without their keys, sites are not served. */
+/** Certificates come first, because sites need their keys. */
 export const sealedColumns: readonly SealedColumn[] = [
   sealedColumn({ table: 'certificate', column: 'key', keys: ['id'], place: placeOf.certificate }),
   sealedColumn({ table: 'internal_ca', column: 'key', keys: ['id'], place: placeOf.internalCa }),

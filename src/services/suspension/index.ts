@@ -1,4 +1,4 @@
-// Suspension of an account: everything of it stops in one transaction, and comes back in another.
+// Suspends and resumes accounts, with everything that belongs to them, in one transaction.
 import type { Static } from '@sinclair/typebox'
 import type { Account } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -21,7 +21,7 @@ export type AccountChange = {
   precondition: (view: AccountView) => void
 }
 
-/** The columns after the change. What is left out of a suspension that stands stays as it is. */
+/** The columns after the change. Omitted fields of an existing suspension keep their values. */
 function columnsOf(before: Account, { suspended, dns, reason }: Change) {
   if (!suspended) return { suspendedAt: null, suspensionReason: null, refusesDns: false }
   return {
@@ -33,7 +33,7 @@ function columnsOf(before: Account, { suspended, dns, reason }: Change) {
 
 export function checkSuspension(actor: Actor, id: string, { suspended, dns, reason }: Sound<Change>): void {
   if (suspended && id === actor.accountId) {
-    // Nobody would be left to lift it.
+    // The operator could not lift it again.
     throw invalidField('#/suspended', 'own_account', 'you cannot suspend your own account')
   }
   if (suspended !== false) return
@@ -45,8 +45,8 @@ export function checkSuspension(actor: Actor, id: string, { suspended, dns, reas
 }
 
 /**
- * Suspends or resumes an account; nothing happens, and no event, if it is so already. The event tells every edge, which
- * stops sites and servers; the nameservers are told by a trigger.
+ * Suspends or resumes an account. Without a change, there is no event. The event makes every edge stop sites and
+ * servers, and a trigger notifies the nameservers.
  */
 export async function changeAccount(
   db: Db,
@@ -60,8 +60,8 @@ export async function changeAccount(
     precondition(viewAccount(before))
     checkSuspension(actor, id, input)
     const data = columnsOf(before, input)
-    const same = (Object.keys(data) as (keyof typeof data)[]).every((key) => data[key] === before[key])
-    if (same) return viewAccount(before)
+    const isUnchanged = (Object.keys(data) as (keyof typeof data)[]).every((key) => data[key] === before[key])
+    if (isUnchanged) return viewAccount(before)
     const after = await db.account.update({ where: { id }, data })
     const view = viewAccount(after)
     const event = { accountId: id, projectId: null, actor: actorName(actor), subject: id } as const
@@ -71,7 +71,7 @@ export async function changeAccount(
       await cancelBuildsOf(db, urls, id, actorName(actor))
     } else {
       await append(db, [{ ...event, type: 'account.resumed', data: summary }])
-      // Renewals that were due meanwhile are made now, and so is what was to be sent.
+      // Run renewals and deliveries that became due during the suspension.
       await queueIssuesOf(db, id)
       await wakeSendingOf(db, id)
     }

@@ -1,4 +1,4 @@
-// The end of takedowns: by an operator, or because nobody can ever serve the host again.
+// Ends takedowns, at the request of an operator or because nobody can serve the host again.
 import type { Static } from '@sinclair/typebox'
 import type { Prisma, Takedown } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
@@ -13,26 +13,26 @@ const viewRow = viewOf(TakedownSchema)
 
 export const viewTakedown = (row: Takedown): TakedownView => viewRow(row, { project: row.projectId })
 
-/** The event in the owner's log: it tells the owner's webhooks, and every edge. */
-export async function tellOwner(db: Db, type: EventType, row: Takedown, by: string): Promise<void> {
+/** Appends an event to the owner's log, which notifies the owner's webhooks and every edge. */
+export async function appendTakedownEvent(db: Db, type: EventType, row: Takedown, by: string): Promise<void> {
   const { id, accountId, projectId } = row
   await append(db, [{ accountId, projectId, type, actor: by, subject: id, data: viewTakedown(row) }])
 }
 
-/** Ends those that stand, each with its event. */
+/** Ends the matching takedowns that are in force, with an event for each. */
 export async function endTakedowns(db: Db, where: Prisma.TakedownWhereInput, by: string): Promise<void> {
   const ended = await db.takedown.updateManyAndReturn({
     where: { AND: [where, { endedAt: null }] },
     data: { endedAt: new Date() },
   })
-  for (const row of ended) await tellOwner(db, 'takedown.ended', row, by)
+  for (const row of ended) await appendTakedownEvent(db, 'takedown.ended', row, by)
 }
 
 type DeletedDeployments = { projectId: string; labels: readonly string[]; by: string }
 
 /**
- * Deployments were deleted, with their own hosts, which are never given out again: takedowns of these are moot. Those of
- * production hosts and domains go on, because the names can be claimed again.
+ * Ends takedowns of the hosts of deleted deployments, which are never reused. Takedowns of production hosts and domains
+ * stay, because their names can be claimed again.
  */
 export async function endMootTakedowns(db: Db, urls: Urls, { projectId, labels, by }: DeletedDeployments) {
   const standing = await db.takedown.findMany({

@@ -1,4 +1,4 @@
-// Door of takedowns: which names nobody may see, and until when.
+// Public entry point of takedowns of hosts and projects.
 export { endMootTakedowns } from './ending.ts'
 export { isTakenDown } from './names.ts'
 export { findNotice, readTakenDownHosts } from './standing.ts'

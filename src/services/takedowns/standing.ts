@@ -1,10 +1,10 @@
-// The takedowns that stand: for the edge, which answers none of these hosts, and for the owner of one of them.
+// Takedowns in force, for the edge and for the owners of the hosts.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database/database.ts'
 import type { TakedownNotice } from '../../schemas/takedowns.ts'
 import { namesCovering } from './names.ts'
 
-/** Every name that is taken down, in the form in which the edge looks hosts up. */
+/** Reads every taken-down host, in the form in which the edge looks them up. */
 export async function readTakenDownHosts(db: Db): Promise<Set<string>> {
   const standing = await db.takedown.findMany({ where: { endedAt: null }, select: { hosts: true } })
   return new Set(standing.flatMap(({ hosts }) => hosts))
@@ -12,7 +12,7 @@ export async function readTakenDownHosts(db: Db): Promise<Set<string>> {
 
 export type TakedownNoticeView = Static<typeof TakedownNotice>
 
-/** What the owner is told of a host that is taken down, by its name or with its whole project; null if it is not. */
+/** The notice to the owner of a host that is taken down itself or with its project, or null. */
 export async function findNotice(db: Db, projectId: string, host: string): Promise<TakedownNoticeView | null> {
   const found = await db.takedown.findFirst({
     where: { endedAt: null, OR: [{ host: null, projectId }, { hosts: { hasSome: namesCovering(host) } }] },

@@ -1,4 +1,4 @@
-// Takedowns, made and ended by operators: one host or one project that is answered by a neutral page.
+// Takedowns by operators: visitors of a host or of a whole project get a neutral page.
 import type { Static } from '@sinclair/typebox'
 import type { Account, Takedown } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -10,7 +10,7 @@ import { newId } from '../../platform/ids.ts'
 import type { CreateTakedown, OperatorTakedown, TakedownQuery } from '../../schemas/takedowns.ts'
 import { type Actor, actorName } from '../identity/index.ts'
 import { readName } from '../names/index.ts'
-import { endTakedowns, tellOwner, viewTakedown } from './ending.ts'
+import { appendTakedownEvent, endTakedowns, viewTakedown } from './ending.ts'
 import { namesCovering } from './names.ts'
 
 export type OperatorTakedownView = Static<typeof OperatorTakedown>
@@ -23,10 +23,10 @@ function view({ account, ...row }: Row): OperatorTakedownView {
   return { ...viewTakedown(row), account: { id: account.id, name: account.name } }
 }
 
-/** What is taken down, and whose it is. */
+/** The target of a takedown, and its owner. */
 type Target = Pick<Takedown, 'accountId' | 'projectId' | 'host' | 'hosts'>
 
-/** The project as a whole. Its names are kept: a new project or another one's domain of that name is taken down too. */
+/** Finds a whole project. Its names stay taken down even if another project or domain gets one of them. */
 async function targetOfProject(db: Db, urls: Urls, id: string): Promise<Target> {
   const found = await db.project.findUnique({
     where: { id },
@@ -44,7 +44,7 @@ async function targetOfProject(db: Db, urls: Urls, id: string): Promise<Target> 
   return { accountId, projectId: id, host: null, hosts }
 }
 
-/** The host, in the form in which the edge looks it up; refused unless somebody serves it. */
+/** Finds the owner of a host. Throws if the platform does not serve it. */
 async function targetOfHost(db: Db, urls: Urls, given: string): Promise<Target> {
   const read = readName(given)
   if (!('name' in read)) throw invalidField('#/host', read.code, read.detail)
@@ -69,7 +69,7 @@ async function ownerOfLabel(db: Db, urls: Urls, host: string): Promise<Owner | n
   return branch && db.deployment.findFirst({ where: { ...branch, branchLabel: label, state: 'READY' }, select })
 }
 
-/** A name may be served by its own domain, by a wildcard or, if it is a `www`, by the name below. */
+/** A host can be served by its own domain, a wildcard or, for a `www`, the name after it. */
 async function ownerOfDomain(db: Db, host: string): Promise<Owner | null> {
   const names = namesCovering(host)
   const found = await db.domain.findMany({
@@ -80,14 +80,14 @@ async function ownerOfDomain(db: Db, host: string): Promise<Owner | null> {
   return serving ? { accountId: serving.accountId, projectId: serving.projectId } : null
 }
 
-/** Refuses what would be refused of a takedown, and makes none. */
+/** Throws the error that creating the takedown would throw. */
 export async function checkTakedown(db: Db, urls: Urls, { host, project }: Sound<Static<typeof CreateTakedown>>) {
   if (host !== undefined || project !== undefined) await findTarget(db, urls, { host, project })
 }
 
-type Named = Pick<Static<typeof CreateTakedown>, 'host' | 'project'>
+type TakedownInput = Pick<Static<typeof CreateTakedown>, 'host' | 'project'>
 
-function findTarget(db: Db, urls: Urls, { host, project }: Named): Promise<Target> {
+function findTarget(db: Db, urls: Urls, { host, project }: TakedownInput): Promise<Target> {
   if (host !== undefined && project === undefined) return targetOfHost(db, urls, host)
   if (project !== undefined && host === undefined) return targetOfProject(db, urls, project)
   const detail = 'send exactly one of `host` and `project`'
@@ -96,7 +96,7 @@ function findTarget(db: Db, urls: Urls, { host, project }: Named): Promise<Targe
     : invalidField('#/project', 'not_allowed', detail)
 }
 
-/** Made once: what is taken down already, also at this very moment by somebody else, stays as it is. */
+/** Creates a takedown, or returns the one in force, even if a concurrent request creates it. */
 export async function createTakedown(
   db: Db,
   urls: Urls,
@@ -109,12 +109,12 @@ export async function createTakedown(
     const { host, projectId } = target
     const standing = { endedAt: null, host, ...(host === null && { projectId }) }
     for (;;) {
-      // A conflict raises no error, which would end the transaction, but waits for the other one to commit.
-      const made = await db.takedown.createMany({ data: [row], skipDuplicates: true })
-      if (made.count > 0) await tellOwner(db, 'takedown.created', row, actorName(actor))
+      // On a conflict, this waits for the other transaction instead of raising an error, which would abort ours.
+      const { count } = await db.takedown.createMany({ data: [row], skipDuplicates: true })
+      if (count > 0) await appendTakedownEvent(db, 'takedown.created', row, actorName(actor))
       const found = await db.takedown.findFirst({ where: standing, include: withAccount })
       if (found) return view(found)
-      // The other one was ended since: now there is room.
+      // The other takedown has ended since; try again.
     }
   })
 }
@@ -136,7 +136,7 @@ export async function getTakedown(db: Db, id: string): Promise<OperatorTakedownV
   return view(found)
 }
 
-/** Ends it; nothing happens, and no event, if it has ended. */
+/** Ends a takedown. Has no effect, and causes no event, if it has ended already. */
 export async function endTakedown(
   db: Db,
   actor: Actor,

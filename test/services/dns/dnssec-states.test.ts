@@ -8,7 +8,7 @@ import {
   dnssecTransitions,
   maxDsTtl,
   type Sighting,
-  type Standing,
+  type SigningState,
 } from '../../../src/services/dns/dnssec/dnssec-states.ts'
 
 const now = new Date('2026-11-22T12:00:00Z')
@@ -27,7 +27,7 @@ const shows = (...ids: string[]): Sighting => ({
 })
 const foreign: Sighting = { ...nothing, foreign: true, ttl: 7_200 }
 
-const standing = (state: DnssecState, changes: Partial<Standing> = {}): Standing => ({
+const standing = (state: DnssecState, changes: Partial<SigningState> = {}): SigningState => ({
   wanted: true,
   state,
   keys: state === 'unsigned' ? [] : [key('a', 10 * day)],
@@ -40,10 +40,10 @@ const standing = (state: DnssecState, changes: Partial<Standing> = {}): Standing
   served: true,
   ...changes,
 })
-const next = (state: DnssecState, changes: Partial<Standing> = {}) => decide(standing(state, changes), now)
+const next = (state: DnssecState, changes: Partial<SigningState> = {}) => decide(standing(state, changes), now)
 
 describe('one key', () => {
-  test.each<[string, DnssecState, Partial<Standing>, DnssecState, string | null]>([
+  test.each<[string, DnssecState, Partial<SigningState>, DnssecState, string | null]>([
     ['nobody wants it', 'unsigned', { wanted: false }, 'unsigned', null],
     ['the parent was not asked', 'unsigned', { parent: null }, 'unsigned', null],
     ['the DS of another provider is at the parent', 'unsigned', { parent: foreign }, 'unsigned', null],
@@ -110,7 +110,7 @@ describe('a rollover', () => {
 
   test('the old key goes when the new DS was everywhere for its TTL, and no set is signed by the old key alone', () => {
     const keys = both(9 * day, true)
-    const at = (changes: Partial<Standing>) => next('active', { keys, dsTtl: 7_200, parent: shows('b'), ...changes })
+    const at = (changes: Partial<SigningState>) => next('active', { keys, dsTtl: 7_200, parent: shows('b'), ...changes })
     expect(at({ parent: shows('a') })).toMatchObject({ step: null, dsSince: null })
     expect(at({})).toMatchObject({ step: null, dsSince: now })
     expect(at({ dsSince: ago(7_200) }).step).toBeNull()
@@ -135,7 +135,7 @@ describe('a rollover', () => {
 })
 
 describe('the next check', () => {
-  const seconds = (state: DnssecState, changes: Partial<Standing> = {}) => {
+  const seconds = (state: DnssecState, changes: Partial<SigningState> = {}) => {
     const { nextCheckAt } = next(state, changes)
     return nextCheckAt && (nextCheckAt.getTime() - now.getTime()) / 1_000
   }

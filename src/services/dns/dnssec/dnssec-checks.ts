@@ -1,4 +1,4 @@
-// Checks of the parent's DS records: what a check reads, how its result is written, and checks that got lost.
+// Checks of the parent's DS records: reading the zone, settling the result, and requeuing lost checks.
 
 import type { Config } from '../../../config.ts'
 import { isDsOf } from '../../../dns/dnssec/ds-texts.ts'
@@ -7,14 +7,14 @@ import { lockDomain, nameserversOf } from '../../domains/index.ts'
 import { parentsOf } from '../../names/index.ts'
 import { queueForgottenDnssec, selectSigningVersion, selectSigningWish } from '../sql/dnssec-statements.ts'
 import { advance, maxTtlOf, readSigned, type StepOptions } from './dnssec-steps.ts'
-import { isWanted, keysShown, type SignedDomain, type SigningOptions, strangeDs, viewDnssec } from './dnssec-view.ts'
+import { foreignDsOf, isWanted, keysShown, type SignedDomain, type SigningOptions, viewDnssec } from './dnssec-view.ts'
 
-// How often a check looks at a domain that others change meanwhile, before it locks it first.
-const maxLooks = 3
+// How often a check retries if the domain changes concurrently, before it reads under the lock.
+const maxAttempts = 3
 
-/** What the servers of the parent show of a name: DS records as texts. */
+/** The DS records of a name that the parent's servers show, as texts. */
 export type ParentAnswer = {
-  /** What most of them show. */
+  /** Shown by most servers. */
   ds: string[]
   everywhere: string[]
   anywhere: string[]
@@ -26,16 +26,16 @@ export type SigningCheck = {
   id: string
   accountId: string
   name: string
-  /** The zone above, with its nameservers, if it is on those here; null if it isn't. */
+  /** The parent zone with its nameservers, if it is hosted here. */
   hostedAbove: { name: string; nameservers: string[] } | null
-  /** Nothing is signed below a zone that isn't. */
+  /** Whether signing waits because the parent is unsigned. */
   waitsForAbove: boolean
   nameservers: string[]
-  /** The keys that the nameservers have to show, as values of DNSKEY records. */
+  /** The keys that the nameservers must show, as values of DNSKEY records. */
   keys: string[]
 }
 
-/** Null if the domain is gone, or its parent is not to be asked. */
+/** Returns null if the domain was deleted or its parent need not be queried. */
 export async function readSigningCheck(
   db: Db,
   options: SigningOptions & Pick<Config, 'nameservers'>,
@@ -53,7 +53,7 @@ export async function readSigningCheck(
     select: { name: true, nameservers: true, dnssecState: true },
   })
   const pool = options.nameservers
-  const [nearest] = above.sort((one, other) => other.name.length - one.name.length)
+  const [nearest] = above.sort((a, b) => b.name.length - a.name.length)
   return {
     id,
     accountId,
@@ -71,12 +71,12 @@ function sightingOf(row: SignedDomain, { ds, everywhere, anywhere, ttl }: Parent
     shown,
     everywhere: keysShown(row, everywhere),
     anywhere: keysShown(row, anywhere),
-    foreign: shown.length === 0 && strangeDs(row, ds).length > 0,
+    foreign: shown.length === 0 && foreignDsOf(row, ds).length > 0,
     ttl,
   }
 }
 
-/** Writes what the parent showed, or why it could not be asked, and takes the step that follows. */
+/** Stores the parent's answer, or why there is none, and takes the next step. */
 export async function settleSigning(
   db: Db,
   options: StepOptions & /** Throws if another worker has the job, and writes it. */ { guard(db: Db): Promise<void> },
@@ -96,19 +96,19 @@ export async function settleSigning(
     const parent = isUnknown ? null : sightingOf(row, found)
     await advance(db, options, row, { parent, served: unserved === null, checked, maxTtl })
   }
-  const look = async (db: Db) => {
+  const readState = async (db: Db) => {
     const [version] = await selectSigningVersion(db, { domainId: id })
     const row = version ? await readSigned(db, id) : null
     return row && { row, ...version!, maxTtl: await maxTtlOf(db, id) }
   }
-  for (let looks = 1; ; looks++) {
-    // Read before the domain is locked, because changes of its records wait for the lock.
-    const seen = looks <= maxLooks ? await look(db) : null
-    if (looks <= maxLooks && !seen) return
+  for (let attempt = 1; ; attempt++) {
+    // Read before locking the domain, because changes of its records wait for the lock.
+    const seen = attempt <= maxAttempts ? await readState(db) : null
+    if (attempt <= maxAttempts && !seen) return
     const isDone = await inTransaction(db, async (db) => {
       await lockDomain(db, { accountId, name })
       await options.guard(db)
-      const now = seen ?? (await look(db))
+      const now = seen ?? (await readState(db))
       if (!now) return true
       if (seen && (await selectSigningVersion(db, { domainId: id }))[0]?.version !== seen.version) return false
       await write(db, now.row, now.maxTtl)
@@ -118,17 +118,17 @@ export async function settleSigning(
   }
 }
 
-/** The job by which the signing of a domain begins or ends, after what proves its owner has changed; null if it does not. */
+/** The job that starts or ends the signing of a domain after its verification has changed, or null. */
 export async function signingJob(db: Db, options: SigningOptions, id: string) {
   const [row] = await selectSigningWish(db, { domainId: id })
   if (!row || row.name.startsWith('*')) return null
   const isSigned = row.dnssecState !== 'unsigned' && row.dnssecState !== 'leaving'
   if (isWanted(options, row) === isSigned) return null
-  // It is looked after already: it waits for the parent.
+  // With a next check, a job exists already.
   return row.nextCheckAt ? null : { kind: 'dnssec' as const, key: id, payload: { domainId: id } }
 }
 
-/** The DS records among these that are of no key of the domain. */
+/** The DS records that match no key of the domain. */
 export function foreignDs(
   name: string,
   keys: readonly { tag: number; publicKey: Uint8Array }[],
@@ -137,7 +137,7 @@ export function foreignDs(
   return ds.filter((text) => !keys.some((key) => isDsOf(name, key, text)))
 }
 
-/** Queues the checks that are overdue and have no job; returns how many. */
+/** Queues overdue checks without a job and returns their number. */
 export async function requeueForgottenSigning(db: Db): Promise<number> {
   return (await queueForgottenDnssec(db, {})).length
 }

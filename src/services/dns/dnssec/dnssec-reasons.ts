@@ -1,4 +1,4 @@
-// What happens next with the signing of a zone, or what its owner has to do, in sentences.
+// Explains what happens next with the signing of a zone, or what its owner must do.
 import type { DnssecState } from './dnssec-states.ts'
 
 export type Situation = {
@@ -6,17 +6,17 @@ export type Situation = {
   enabled: boolean
   verified: boolean
   state: DnssecState
-  /** The parent shows DS records of others alone. */
+  /** The parent shows only DS records of other providers. */
   foreign: boolean
   /** The parent shows a DS of a key of the zone. */
   matches: boolean
-  /** How far a rollover is; null without one. */
+  /** The progress of a key rollover; null without one. */
   rollover: 'published' | 'announced' | 'seen' | null
-  /** The parent shows DS records of others besides. */
+  /** DS records of other providers that the parent shows too. */
   surplus: readonly string[]
   /** Another provider signs the zone too. */
   isShared: boolean
-  /** The zone above, if it is here too. */
+  /** The parent zone, if it is hosted here. */
   hostedParent: string | null
   fault: string | null
   nextCheckAt: Date | null
@@ -30,7 +30,7 @@ export function foreignText(name: string, ds: readonly string[]): string {
   )
 }
 
-/** What has to be done about the DS at the parent: by us, where the parent is here. */
+/** Explains how the parent gets the DS: we add it if the parent is hosted here. */
 function dsText({ name, isShared, hostedParent }: Situation, byOwner: string): string {
   const beside =
     'Keep the other provider’s DS record beside it, and set ours only once that provider’s keys include `dnskey`.'

@@ -1,11 +1,11 @@
-// The states of a signed zone: which step comes next, from what is wanted, its keys, and what the parent shows. No step
-// makes an answer that a validating resolver refuses: what caches may still need stays until they have forgotten it.
+// The states of a signed zone, and the decision about the next step. No step causes answers that validating resolvers
+// reject: keys and signatures stay until no cache needs them.
 import type { dnssecStates } from '../../../schemas/dnssec.ts'
 import { nextRecheckAt, nextSearchAt } from '../../domains/index.ts'
 import type { EventType } from '../../events/index.ts'
 import { soaTimers } from '../zones/zones.ts'
 
-/** As it is stored; the view writes it in upper case. */
+/** The stored form; the view uses upper case. */
 export type DnssecState = Lowercase<(typeof dnssecStates)[number]>
 
 export const dnssecTransitions: { from: DnssecState; to: DnssecState; when: string; event: EventType }[] = [
@@ -13,7 +13,7 @@ export const dnssecTransitions: { from: DnssecState; to: DnssecState; when: stri
   { from: 'signing', to: 'awaiting_ds', when: 'no cache has unsigned answers', event: 'dns.dnssec.awaiting_ds' },
   { from: 'signing', to: 'active', when: 'the parent shows the DS of a key', event: 'dns.dnssec.active' },
   { from: 'awaiting_ds', to: 'active', when: 'the parent shows the DS of a key', event: 'dns.dnssec.active' },
-  { from: 'active', to: 'awaiting_ds', when: 'the parent shows it no more', event: 'dns.dnssec.awaiting_ds' },
+  { from: 'active', to: 'awaiting_ds', when: 'the parent no longer shows it', event: 'dns.dnssec.awaiting_ds' },
   { from: 'signing', to: 'leaving', when: 'signing is not wanted any more', event: 'dns.dnssec.leaving' },
   { from: 'awaiting_ds', to: 'leaving', when: 'signing is not wanted any more', event: 'dns.dnssec.leaving' },
   { from: 'active', to: 'leaving', when: 'signing is not wanted any more', event: 'dns.dnssec.leaving' },
@@ -21,7 +21,7 @@ export const dnssecTransitions: { from: DnssecState; to: DnssecState; when: stri
   { from: 'leaving', to: 'unsigned', when: 'no cache has a DS of a key', event: 'dns.dnssec.unsigned' },
 ]
 
-/** What the servers of the parent said about the keys of the zone, by the ids of keys. */
+/** What the parent's servers show, as ids of the zone's keys. */
 export type Sighting = {
   /** Keys whose DS most servers show. */
   shown: readonly string[]
@@ -29,16 +29,16 @@ export type Sighting = {
   everywhere: readonly string[]
   /** Keys whose DS any server shows. */
   anywhere: readonly string[]
-  /** There are DS records, and none is of a key of the zone. */
+  /** There are DS records, but none matches a key of the zone. */
   foreign: boolean
-  /** Of the DS records, in seconds. */
+  /** The TTL of the DS records in seconds. */
   ttl: number
 }
 
-export type Standing = {
+export type SigningState = {
   wanted: boolean
   state: DnssecState
-  /** Oldest first; two while one replaces the other. */
+  /** Oldest first; two during a rollover. */
   keys: readonly { id: string; announced: boolean; createdAt: Date }[]
   /** The longest TTL of the zone's records, in seconds. */
   maxTtl: number
@@ -46,13 +46,13 @@ export type Standing = {
   dsSince: Date | null
   goneSince: Date | null
   checkingSince: Date
-  /** Null if the parent was not asked, or could not be. */
+  /** Null if the parent was not queried or did not answer. */
   parent: Sighting | null
-  /** Every nameserver of the zone shows all its keys: none is announced before. */
+  /** Every nameserver of the zone shows all its keys; no key is announced before that. */
   served: boolean
 }
 
-/** `announce`: the key takes the place of the others in the CDS set; `withdraw`: the oldest key goes. */
+/** `announce`: the newest key replaces the others in the CDS set; `withdraw`: the oldest key is deleted. */
 export type Step = 'start' | 'announce' | 'withdraw' | 'leave' | 'return' | 'stop'
 
 export type Decision = {
@@ -62,22 +62,22 @@ export type Decision = {
   dsSince: Date | null
   goneSince: Date | null
   checkingSince: Date
-  /** Null if nothing is left to do. */
+  /** Null if there is nothing left to do. */
   nextCheckAt: Date | null
 }
 
-// Secondaries have a new version at the latest after the refresh of the SOA record.
+// Secondaries get a new version within the refresh time of the SOA record.
 const slackMs = soaTimers.refresh * 1_000
-/** The DNSKEY set, the NS set and the SOA record. */
+/** The TTL of the DNSKEY set, the NS set and the SOA record. */
 export const apexTtl = soaTimers.ttl
-/** A TTL of the parent's that is longer is not waited for. */
+/** We wait at most this long for a TTL of the parent. */
 export const maxDsTtl = 7 * 24 * 60 * 60
 
 const after = (time: Date, seconds: number, slack = slackMs) => new Date(time.getTime() + seconds * 1_000 + slack)
 const latest = (...times: Date[]) => new Date(Math.max(...times.map(Number)))
 
-/** When everything that was cached before the zone was signed has gone. */
-export function signedEverywhereAt({ keys, maxTtl }: Pick<Standing, 'keys' | 'maxTtl'>): Date {
+/** When all answers cached before the zone was signed have expired. */
+export function signedEverywhereAt({ keys, maxTtl }: Pick<SigningState, 'keys' | 'maxTtl'>): Date {
   return after(keys[0]!.createdAt, Math.max(maxTtl, apexTtl))
 }
 
@@ -86,27 +86,27 @@ export function keyEverywhereAt(fresh: { createdAt: Date }): Date {
   return after(fresh.createdAt, apexTtl)
 }
 
-/** When nothing needs the old key of a rollover: no cache has its DS alone, nor a set that only it has signed. */
-export function oldKeyUselessAt(standing: Pick<Standing, 'keys' | 'maxTtl' | 'dsTtl'>, dsSince: Date): Date {
+/** When no cache needs the old key of a rollover: none has only its DS, or a set that only it has signed. */
+export function oldKeyUnusedAt(standing: Pick<SigningState, 'keys' | 'maxTtl' | 'dsTtl'>, dsSince: Date): Date {
   const signedByBoth = after(standing.keys.at(-1)!.createdAt, Math.max(standing.maxTtl, apexTtl))
   return latest(after(dsSince, standing.dsTtl ?? 0), signedByBoth)
 }
 
-// A parent that has read the CDS set may publish the DS that long after (RFC 8078, RFC 9615).
+// A parent that has read the CDS set may publish the DS this much later (RFC 8078, RFC 9615).
 const publishedLateS = 24 * 60 * 60
 
-/** When every cache has forgotten the DS; without one, when no parent is about to have it, at once if none was announced. */
-export function dsForgottenAt({ dsTtl, keys }: Pick<Standing, 'dsTtl' | 'keys'>, goneSince: Date): Date {
+/** When the DS has expired from every cache. Without a DS: when the parent can no longer publish one. */
+export function dsForgottenAt({ dsTtl, keys }: Pick<SigningState, 'dsTtl' | 'keys'>, goneSince: Date): Date {
   if (dsTtl !== null) return after(goneSince, dsTtl)
   return keys.some(({ announced }) => announced) ? after(goneSince, publishedLateS) : goneSince
 }
 
-/** What follows now. Called with the same standing again, it decides the same. */
-export function decide(standing: Standing, now: Date): Decision {
+/** Decides the next step. The same input gives the same decision. */
+export function decide(standing: SigningState, now: Date): Decision {
   const { parent } = standing
   const seen = parent && (parent.anywhere.length > 0 ? Math.min(parent.ttl, maxDsTtl) : null)
   const fresh = standing.keys.at(-1)
-  const known: Standing = {
+  const known: SigningState = {
     ...standing,
     dsTtl: seen === null ? standing.dsTtl : Math.max(seen, standing.dsTtl ?? 0),
     dsSince: parent
@@ -118,7 +118,7 @@ export function decide(standing: Standing, now: Date): Decision {
   }
   const { dsTtl, dsSince, goneSince, checkingSince } = known
   const { state = standing.state, step = null, dueAt = null, watches = true } = follow(known, now)
-  // People have something to do from now on, or are about to see what they did.
+  // Check often from now on: people have something to do, or want to see the effect of what they did.
   const since = state !== standing.state || step !== null ? now : checkingSince
   const decided = { state, step, dsTtl, dsSince: step === 'announce' ? null : dsSince, checkingSince: since }
   // A DS may have come and gone between two checks.
@@ -133,13 +133,13 @@ export function decide(standing: Standing, now: Date): Decision {
 type Next = {
   state?: DnssecState
   step?: Step | null
-  /** When the next step is due, if the parent does not change. */
+  /** When the next step is due if the parent does not change. */
   dueAt?: Date | null
-  /** Whether the parent is asked before that; `daily` if nobody waits for it. */
+  /** Whether to query the parent before that; `daily` if nobody is waiting. */
   watches?: boolean | 'daily'
 }
 
-function follow(standing: Standing, now: Date): Next {
+function follow(standing: SigningState, now: Date): Next {
   const { wanted, state, parent, goneSince } = standing
   if (state === 'unsigned') {
     if (!wanted) return { watches: false }
@@ -167,8 +167,8 @@ function follow(standing: Standing, now: Date): Next {
 
 const settled = (state: DnssecState): Next => (state === 'active' ? { watches: 'daily' } : {})
 
-/** The next step from the old key to the new one. Both sign meanwhile. */
-function rollOver(standing: Standing, now: Date): Next {
+/** The next step of a rollover. Both keys sign in the meantime. */
+function rollOver(standing: SigningState, now: Date): Next {
   const { keys, parent, dsSince } = standing
   const fresh = keys.at(-1)!
   if (!fresh.announced) {
@@ -177,7 +177,7 @@ function rollOver(standing: Standing, now: Date): Next {
     return standing.served ? { step: 'announce' } : {}
   }
   if (!parent || dsSince === null) return {}
-  const dueAt = oldKeyUselessAt(standing, dsSince)
+  const dueAt = oldKeyUnusedAt(standing, dsSince)
   return dueAt <= now ? { step: 'withdraw', watches: 'daily' } : { dueAt, watches: 'daily' }
 }
 
@@ -186,8 +186,8 @@ type Pending = Required<Pick<Next, 'dueAt' | 'watches'>> & { isUnknown: boolean;
 function nextOf(now: Date, since: Date, { dueAt, watches, isUnknown, step }: Pending): Date | null {
   if (watches === false) return null
   const daily = nextRecheckAt(now, isUnknown ? 'unknown' : 'proved')
-  const asked = watches === 'daily' ? daily : (nextSearchAt(now, since) ?? daily)
-  const next = dueAt && dueAt > now && dueAt < asked ? dueAt : asked
-  // What comes after a step is known when it is done.
+  const checkAt = watches === 'daily' ? daily : (nextSearchAt(now, since) ?? daily)
+  const next = dueAt && dueAt > now && dueAt < checkAt ? dueAt : checkAt
+  // Decide again right after the step is done.
   return step === 'start' || step === 'return' ? new Date(now.getTime() + 1_000) : next
 }

@@ -1,4 +1,4 @@
-// Takes the steps of a zone's signing: its keys, its state, the events, and the job that asks the parent next.
+// Applies the steps of a zone's signing: changes keys and state, appends events, and queues the next check.
 import type { Prisma, ZoneKey } from '../../../generated/client.ts'
 import { enqueue } from '../../../jobs/queue.ts'
 import type { Db } from '../../../platform/database/database.ts'
@@ -19,25 +19,25 @@ export type StepOptions = SigningOptions & { vault: Vault }
 
 const system = 'system'
 
-/** The columns of a check of the parent that was made just now. */
-export type Checked = Partial<
+/** The columns of a finished check of the parent. */
+export type ParentCheck = Partial<
   Pick<Prisma.ZoneSigningUncheckedUpdateInput, 'checkedAt' | 'parentDs' | 'fault' | 'hostedParent'>
 >
 
-/** The longest TTL of the records of a zone; 0 without any. */
+/** The longest TTL of a zone's records; 0 without any. */
 export async function maxTtlOf(db: Db, domainId: string): Promise<number> {
   const { _max } = await db.dnsRecord.aggregate({ where: { domainId }, _max: { ttl: true } })
   return _max.ttl ?? 0
 }
 
-/** The row, whose domain the caller has locked. */
+/** Reads the row of a domain with its signing. */
 export async function readSigned(db: Db, id: string): Promise<SignedDomain | null> {
   return db.domain.findUnique({ where: { id }, include: withSigning })
 }
 
 /**
- * Goes as far as what is known allows, with events and the next job. The caller has locked the domain. `soon`: the parent
- * is asked at once, because somebody has changed something.
+ * Decides and applies the next step, with events and the next job. The caller must have locked the domain. `soon`:
+ * check the parent at once, because something has changed.
  */
 export async function advance(
   db: Db,
@@ -53,10 +53,10 @@ export async function advance(
   }: {
     parent: Sighting | null
     served?: boolean
-    checked?: Checked
+    checked?: ParentCheck
     by?: string
     soon?: boolean
-    /** Of the records, if it is known already. */
+    /** The result of `maxTtlOf`, if the caller has it. */
     maxTtl?: number
   },
 ): Promise<SignedDomain> {
@@ -78,13 +78,13 @@ export async function advance(
     },
     now,
   )
-  const zoneKeys = await takeStep(db, options, row, decision.step)
+  const zoneKeys = await applyStep(db, options, row, decision.step)
   const { state: _state, step, ...times } = decision
   const nextCheckAt = soon && times.nextCheckAt ? now : times.nextCheckAt
   const data = { ...times, ...checked, nextCheckAt }
   const create = { domainId: id, ...createdWith(data) }
   const written = await db.zoneSigning.upsert({ where: { domainId: id }, create, update: data })
-  // What is read again here, others wait for.
+  // Merged instead of read again, because others wait for the lock.
   const after: SignedDomain = { ...row, zoneKeys, signing: written }
   if (nextCheckAt) await enqueue(db, { kind: 'dnssec', key: id, payload: { domainId: id }, runAt: nextCheckAt })
   if (decision.state !== state || step === 'leave' || step === 'return' || step === 'stop') {
@@ -93,19 +93,19 @@ export async function advance(
     await db.domain.updateMany({ where: { id }, data: changed })
     Object.assign(after, changed)
   }
-  for (const type of eventsOf(row, decision)) await tellDnssec(db, options, after, { type, by })
+  for (const type of eventsOf(row, decision)) await appendDnssecEvent(db, options, after, { type, by })
   return after
 }
 
-/** A new row begins with what an update would set. */
+/** A new row gets the same values as an update. */
 function createdWith(
-  data: Omit<Decision, 'state' | 'step'> & Checked,
+  data: Omit<Decision, 'state' | 'step'> & ParentCheck,
 ): Omit<Prisma.ZoneSigningUncheckedCreateInput, 'domainId'> {
   return data as Omit<Prisma.ZoneSigningUncheckedCreateInput, 'domainId'>
 }
 
-/** Returns the keys that there are then. */
-async function takeStep(
+/** Changes the keys as the step requires, and returns the keys afterwards. */
+async function applyStep(
   db: Db,
   { vault }: StepOptions,
   { id, zoneKeys }: SignedDomain,
@@ -133,7 +133,7 @@ async function takeStep(
   return zoneKeys
 }
 
-/** A key that signs from now on, and is announced later. */
+/** Adds a key that signs from now on and is announced later. */
 export async function addKey(db: Db, vault: Vault, domainId: string): Promise<ZoneKey> {
   return db.zoneKey.create({
     data: createZoneKey(vault, domainId, { published: true, signing: true, announced: false }),
@@ -149,7 +149,7 @@ function eventsOf({ dnssecState, zoneKeys }: SignedDomain, { state, step }: Deci
   return [...moved.map(({ event }) => event), ...rolled]
 }
 
-export function tellDnssec(
+export function appendDnssecEvent(
   db: Db,
   options: SigningOptions,
   row: SignedDomain,

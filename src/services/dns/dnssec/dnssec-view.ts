@@ -12,7 +12,7 @@ import type { DnssecState } from './dnssec-states.ts'
 export type DnssecView = Static<typeof Dnssec>
 type KeyView = DnssecView['keys'][number]
 
-/** A domain with all that its signing depends on; keys oldest first. */
+/** A domain with everything on which its signing depends; keys are oldest first. */
 export type SignedDomain = Domain & { zoneKeys: ZoneKey[]; signing: ZoneSigning | null }
 
 export const withSigning = { zoneKeys: { orderBy: { id: 'asc' } }, signing: true } as const
@@ -21,28 +21,28 @@ export type SigningOptions = Pick<Config, 'dnssec'>
 
 type Wish = Pick<Domain, 'dnssec' | 'verified' | 'method'>
 
-/** What the owner asked for; otherwise domains that are delegated here are signed. */
+/** The owner's choice; by default, domains delegated to our nameservers are signed. */
 export function isEnabled({ dnssec: byDefault }: SigningOptions, { dnssec, verified, method }: Wish): boolean {
   return dnssec ?? (byDefault && verified && method === 'nameservers')
 }
 
-/** Nobody needs the signatures of a zone that is not proved to be its owner's. */
+/** Unverified zones are not signed. */
 export function isWanted(options: SigningOptions, row: Wish & Pick<Domain, 'dnssecState'>): boolean {
   return isEnabled(options, row) && (row.verified || row.dnssecState !== 'unsigned')
 }
 
-/** Which of these DS records, as texts, are of a key. */
+/** The DS records, as texts, that match a key. */
 function ownOf(row: SignedDomain, key: ZoneKey, ds: readonly string[]): string[] {
   return ds.filter((text) => isDsOf(row.name, key, text))
 }
 
-/** The ids of the keys that have a DS among these. */
+/** The ids of the keys with a matching DS record. */
 export function keysShown(row: SignedDomain, ds: readonly string[]): string[] {
   return row.zoneKeys.filter((key) => ownOf(row, key, ds).length > 0).map(({ id }) => id)
 }
 
-/** The DS records among these that are neither of a key of the zone nor of the other provider that signs it. */
-export function strangeDs({ name, zoneKeys, foreignKeys }: SignedDomain, ds: readonly string[]): string[] {
+/** The DS records that match neither a key of the zone nor one of another provider that signs it. */
+export function foreignDsOf({ name, zoneKeys, foreignKeys }: SignedDomain, ds: readonly string[]): string[] {
   const isKnown = (text: string) =>
     zoneKeys.some((key) => isDsOf(name, key, text)) || foreignKeys.some((key) => isDsOfForeign(name, key, text))
   return ds.filter((text) => !isKnown(text))
@@ -61,7 +61,7 @@ function viewDs(zone: string, key: ZoneKey): DnssecView['ds'][number] {
   return { text, keyTag: key.tag, algorithm: signingAlgorithm, digestType, digest: text.split(' ').at(-1)! }
 }
 
-/** Those whose DS belongs at the parent: now, or as soon as no cache has unsigned answers. */
+/** The keys whose DS the parent should have, now or once no cache has unsigned answers. */
 function dsKeys(state: DnssecState, keys: readonly ZoneKey[]): ZoneKey[] {
   if (state === 'leaving') return []
   return keys.filter(({ announced, signing }) => announced || (state === 'signing' && signing))
@@ -80,7 +80,7 @@ export function viewDnssec(options: SigningOptions, row: SignedDomain): DnssecVi
   const shown = keysShown(row, parentDs)
   const enabled = isEnabled(options, row)
   const matches = shown.length > 0
-  const others = strangeDs(row, parentDs)
+  const others = foreignDsOf(row, parentDs)
   const situation: Situation = {
     name,
     enabled,

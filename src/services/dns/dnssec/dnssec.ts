@@ -1,4 +1,4 @@
-// The signing of a zone (DNSSEC): read, turned on and off, and the rollover of its key.
+// Reads and changes the signing of a zone (DNSSEC), and starts key rollovers.
 import type { Static } from '@sinclair/typebox'
 import { foreignKeyExpects, readForeignKey } from '../../../dns/dnssec/foreign-keys.ts'
 import { type Db, inTransaction } from '../../../platform/database/database.ts'
@@ -7,7 +7,7 @@ import type { ForeignKeys, PutDnssec, PutForeignKeys } from '../../../schemas/dn
 import { type Actor, actorName } from '../../identity/index.ts'
 import { findZone, findZoneToChange } from '../records/dns-records.ts'
 import { requireWholeZone } from '../records/within-parts.ts'
-import { addKey, advance, readSigned, type StepOptions, tellDnssec } from './dnssec-steps.ts'
+import { addKey, advance, appendDnssecEvent, readSigned, type StepOptions } from './dnssec-steps.ts'
 import { type DnssecView, isEnabled, type SignedDomain, type SigningOptions, viewDnssec } from './dnssec-view.ts'
 
 export async function findDnssec(db: Db, options: SigningOptions, actor: Actor, path: string): Promise<DnssecView> {
@@ -17,13 +17,13 @@ export async function findDnssec(db: Db, options: SigningOptions, actor: Actor, 
   return viewDnssec(options, row)
 }
 
-/** Refuses who may not switch the signing of the zone. */
+/** Throws unless the actor may change the signing of the zone. */
 export async function checkDnssec(db: Db, actor: Actor, path: string): Promise<void> {
   const { id } = await findZone(db, actor, path)
   requireWholeZone(actor, id)
 }
 
-/** When and whether the parent was asked is no change of the zone's signing. */
+/** The version for preconditions, without the fields that checks of the parent change. */
 export function dnssecVersion({
   parent: { checkedAt: _time, ...parent },
   nextCheckAt: _next,
@@ -32,7 +32,7 @@ export function dnssecVersion({
   return { ...view, reason: null, parent }
 }
 
-/** The zone's signing, locked; refused to whoever has only a part of the zone. */
+/** Locks and reads the zone's signing. Throws if the actor has only a part of the zone. */
 async function lockSigned(db: Db, actor: Actor, path: string): Promise<SignedDomain> {
   const zone = await findZoneToChange(db, actor, path)
   requireWholeZone(actor, zone.id)
@@ -57,7 +57,7 @@ export async function putDnssec(
     const by = actorName(actor)
     const after = await advance(db, options, { ...row, ...wish }, { parent: null, by, soon: true })
     if (!isSame && after.dnssecState === dnssecState)
-      await tellDnssec(db, options, after, { type: 'dns.dnssec.updated', by })
+      await appendDnssecEvent(db, options, after, { type: 'dns.dnssec.updated', by })
     return viewDnssec(options, after)
   })
 }
@@ -65,8 +65,8 @@ export async function putDnssec(
 type ForeignKeysView = Static<typeof ForeignKeys>
 const keysOf = ({ foreignKeys }: DnssecView): ForeignKeysView => ({ keys: foreignKeys })
 
-export async function findForeignKeys(...asked: Parameters<typeof findDnssec>): Promise<ForeignKeysView> {
-  return keysOf(await findDnssec(...asked))
+export async function findForeignKeys(...args: Parameters<typeof findDnssec>): Promise<ForeignKeysView> {
+  return keysOf(await findDnssec(...args))
 }
 
 function foreignKeysOf({ name, zoneKeys }: SignedDomain, keys: readonly string[]): string[] {
@@ -83,7 +83,7 @@ function foreignKeysOf({ name, zoneKeys }: SignedDomain, keys: readonly string[]
   return [...new Set(read)]
 }
 
-/** The keys of another provider that signs the zone too, in place of those before. */
+/** Replaces the keys of another provider that signs the zone too. */
 export async function putForeignKeys(
   db: Db,
   options: StepOptions,
@@ -99,12 +99,12 @@ export async function putForeignKeys(
     await db.domain.update({ where: { id: row.id }, data: { foreignKeys, updatedAt: new Date() } })
     const by = actorName(actor)
     const after = await advance(db, options, { ...row, foreignKeys }, { parent: null, by, soon: true })
-    await tellDnssec(db, options, after, { type: 'dns.dnssec.updated', by })
+    await appendDnssecEvent(db, options, after, { type: 'dns.dnssec.updated', by })
     return keysOf(viewDnssec(options, after))
   })
 }
 
-/** Has a new key take the place of the present one, over days and by itself. */
+/** Starts a rollover: a new key automatically replaces the current one over several days. */
 export async function rollOver(db: Db, options: StepOptions, actor: Actor, path: string): Promise<DnssecView> {
   return inTransaction(db, async (db) => {
     const row = await lockSigned(db, actor, path)
@@ -120,7 +120,7 @@ export async function rollOver(db: Db, options: StepOptions, actor: Actor, path:
     await addKey(db, options.vault, id)
     const by = actorName(actor)
     const after = await advance(db, options, (await readSigned(db, id))!, { parent: null, by, soon: true })
-    await tellDnssec(db, options, after, { type: 'dns.dnssec.rollover_started', by })
+    await appendDnssecEvent(db, options, after, { type: 'dns.dnssec.rollover_started', by })
     return viewDnssec(options, after)
   })
 }

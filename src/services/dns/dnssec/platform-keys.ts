@@ -1,4 +1,4 @@
-// The key of the platform's own zone. The operator sets its DS record, so nothing happens here by itself.
+// The key of the platform's own zone. The operator sets its DS record, so nothing here is automatic.
 import { dsTextOf } from '../../../dns/dnssec/ds-texts.ts'
 import type { Db } from '../../../platform/database/database.ts'
 import type { Vault } from '../../../platform/secrets/secrets.ts'
@@ -12,12 +12,12 @@ export async function signPlatformZone(db: Db, vault: Vault): Promise<void> {
   await db.zoneKey.create({ data: createZoneKey(vault, null, { published: true, signing: true, announced: true }) })
 }
 
-/** For when the registrar has had no DS record for its TTL: nothing waits for that. */
+/** Deletes the keys without waiting. Call it only once the DS record has been gone for its TTL. */
 export async function unsignPlatformZone(db: Db): Promise<void> {
   await db.zoneKey.deleteMany({ where })
 }
 
-/** The DS records of the zone as texts; none if it is not signed. */
+/** The DS records of the zone as texts, empty if it is unsigned. */
 export async function platformDs(db: Db, zone: string): Promise<string[]> {
   const keys = await db.zoneKey.findMany({ where, orderBy: { id: 'asc' } })
   return keys.map((key) => dsTextOf(zone, key))

@@ -7,7 +7,7 @@ import { placeOf, type Vault } from '../../../platform/secrets/secrets.ts'
 
 export type ZoneKeyUse = Pick<ZoneKey, 'published' | 'signing' | 'announced'>
 
-/** What a new row of zone_key has; the zone is that of the domain, or the platform's own. */
+/** Creates the data of a new zone_key row; without a domain, for the platform's own zone. */
 export function createZoneKey(vault: Vault, domainId: string | null, use: ZoneKeyUse) {
   const id = newId('zky')
   const { publicKey: point, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -1,4 +1,4 @@
-// Signatures of zones: each is made once, and whoever serves the zone serves this one.
+// Signatures of zones: each is created once and shared by all nameservers.
 import { type Database, type Db, inTransaction, violation } from '../../../platform/database/database.ts'
 import { noteChangedNames } from '../sql/alias-statements.ts'
 import {
@@ -12,7 +12,7 @@ import {
   renewSignatureRows,
 } from '../sql/signature-statements.ts'
 
-/** Fingerprints, names and signatures are texts of octets. */
+/** Fingerprints, names and signatures are latin1 strings of bytes. */
 export type WantedSignature = { keyId: string; fingerprint: string; serial: number }
 export type NewSignature = {
   keyId: string
@@ -25,7 +25,7 @@ export type NewSignature = {
 
 const octetsOf = (text: string) => Buffer.from(text, 'latin1')
 
-/** In the order asked for; null for those that are not made yet. */
+/** Returns signatures in the requested order; null for missing ones. */
 export async function readSignatures(db: Db, wanted: readonly WantedSignature[]): Promise<(string | null)[]> {
   const found: (string | null)[] = wanted.map(() => null)
   if (wanted.length === 0) return found
@@ -45,25 +45,25 @@ const columnsOf = (named: readonly Named[]) => ({
   fingerprints: named.map(({ fingerprint }) => octetsOf(fingerprint)),
 })
 
-const newColumnsOf = (made: readonly NewSignature[]) => ({
-  ...columnsOf(made),
-  names: made.map(({ name }) => octetsOf(name)),
-  types: made.map(({ type }) => type),
-  octets: made.map(({ octets }) => octetsOf(octets)),
-  renewAts: made.map(({ renewAt }) => renewAt.toISOString()),
+const newColumnsOf = (signatures: readonly NewSignature[]) => ({
+  ...columnsOf(signatures),
+  names: signatures.map(({ name }) => octetsOf(name)),
+  types: signatures.map(({ type }) => type),
+  octets: signatures.map(({ octets }) => octetsOf(octets)),
+  renewAts: signatures.map(({ renewAt }) => renewAt.toISOString()),
 })
 
-/** Tells how many were added: those that others have added first, or whose key is gone, are left out. */
-export async function addSignatures(db: Db, made: readonly NewSignature[]): Promise<number> {
-  const added = await insertSignatureRows(db, newColumnsOf(made)).catch((error) => {
-    // A key was deleted meanwhile: the zone has a newer version without it.
+/** Adds signatures and returns their number. Skips existing ones and those of deleted keys. */
+export async function addSignatures(db: Db, signatures: readonly NewSignature[]): Promise<number> {
+  const added = await insertSignatureRows(db, newColumnsOf(signatures)).catch((error) => {
+    // A key was deleted concurrently, so the zone has a newer version without it.
     if (violation(error)?.kind !== 'foreign') throw error
     return []
   })
   return added[0]?.count ?? 0
 }
 
-/** The sealed private keys by id; what does not come back is deleted. */
+/** The sealed private keys by id; missing ones were deleted. */
 export async function readPrivateKeys(db: Db, ids: string[]): Promise<Map<string, Uint8Array>> {
   const found = await readPrivateKeyRows(db, { ids })
   return new Map(found.map(({ id, privateKey }) => [id, privateKey]))
@@ -78,7 +78,7 @@ export type DueSignature = Named & {
   zone: string | null
 }
 
-/** Signatures whose time has come, the oldest first. */
+/** Signatures that are due, oldest first. */
 export async function dueSignatures(db: Db, now: Date, limit: number): Promise<DueSignature[]> {
   const textOf = (octets: Uint8Array) => Buffer.from(octets).toString('latin1')
   const rows = await dueSignatureRows(db, { now, limit })
@@ -88,24 +88,24 @@ export async function dueSignatures(db: Db, now: Date, limit: number): Promise<D
   })
 }
 
-/** What becomes of the due signatures of one version of a zone. */
+/** The outcome for the due signatures of one version of a zone. */
 export type Settlement = {
   domainId: string | null
   zone: string
   serial: number
   renewed: readonly NewSignature[]
-  /** In use no more. */
+  /** No longer in use. */
   unused: readonly Named[]
-  /** To be looked at again, later. */
+  /** Due again later. */
   kept: readonly Named[]
   keptUntil: Date
-  /** Names of the zone whose signatures are renewed: of a large one, these alone are looked at. */
+  /** Names whose signatures are renewed; nameservers process only these in a large zone. */
   names: readonly string[]
-  /** The version itself is too old: another one is made, and with it a new signature of its SOA. */
+  /** The version is too old, so a new one is created, with a new signature of its SOA. */
   raise: boolean
 }
 
-/** Renewed signatures are in use from the next version on, which is made here; unless the zone has changed meanwhile. */
+/** Creates the zone version from which the renewed signatures are in use. Returns false if the zone has changed. */
 export async function settleSignatures(db: Database, settlement: Settlement): Promise<boolean> {
   const { domainId, zone, serial, renewed, unused, kept, keptUntil, names, raise } = settlement
   return inTransaction(db, async (db) => {
@@ -113,9 +113,9 @@ export async function settleSignatures(db: Database, settlement: Settlement): Pr
     if (locked?.serial !== serial) return false
     if (unused.length > 0) await deleteSignatureRows(db, columnsOf(unused))
     if (kept.length > 0) await postponeSignatureRows(db, { ...columnsOf(kept), until: keptUntil })
-    const made =
+    const signatures =
       renewed.length > 0 ? await renewSignatureRows(db, { serial: serial + 1, ...newColumnsOf(renewed) }) : []
-    if (!raise && (made[0]?.count ?? 0) === 0) return true
+    if (!raise && (signatures[0]?.count ?? 0) === 0) return true
     const data = { serial: { increment: 1 } }
     if (domainId === null) await db.platformZone.update({ where: { name: zone }, data })
     else {
@@ -126,7 +126,7 @@ export async function settleSignatures(db: Database, settlement: Settlement): Pr
   })
 }
 
-/** Has signatures looked at again at another time. */
+/** Postpones signatures. */
 export async function postponeSignatures(db: Db, named: readonly Named[], until: Date): Promise<void> {
   await postponeSignatureRows(db, { ...columnsOf(named), until })
 }
