@@ -13,7 +13,7 @@ import {
   removeOldDeployments,
 } from '../services/deployments/index.ts'
 import {
-  forgetOldUpdates,
+  deleteOldUpdates,
   requeueForgottenSigning,
   requeueOverdueAliases,
   requeueOverdueZones,
@@ -66,7 +66,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     domain_holds: (signal) => forgetOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
     nodes: () => deleteLostNodes(db),
-    dns_updates: () => forgetOldUpdates(db),
+    dns_updates: () => deleteOldUpdates(db),
     tokens: (signal) => forgetEndedTokens(db, signal),
     sign_ins: (signal) => deleteExpiredSignIns(db, signal),
     traffic: (signal) => deleteOldTraffic(db, signal),

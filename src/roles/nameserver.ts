@@ -1,7 +1,7 @@
 // The nameserver role: answers DNS over UDP and TCP, and transfers zones to secondaries.
 import { availableParallelism } from 'node:os'
 import { createLagStore, createNameserver, createTransfers } from '../engines/nameserver/index.ts'
-import { noteKeyUse } from '../services/dns/index.ts'
+import { recordKeyUse } from '../services/dns/index.ts'
 import type { Closing } from './opening/closing.ts'
 import type { Shared } from './opening/shared.ts'
 
@@ -10,7 +10,7 @@ export async function openNameserver(shared: Shared, closing: Closing, alone: bo
   const { config, db, health, log, registry } = shared
   const { nameserverTsig: key, nameserverSecondaries: secondaries } = config
   const onKeyUsed = (id: string) =>
-    void noteKeyUse(db, id).catch((err) => log.warn({ err }, 'the use of a key could not be noted'))
+    void recordKeyUse(db, id).catch((err) => log.warn({ err }, 'the use of a key could not be noted'))
   const nameserver = createNameserver({
     ...shared,
     // With other roles in the process, the processors are shared, so threads would only cost memory.

@@ -8,10 +8,10 @@ import { Named } from '../../schemas/common.ts'
 import { ZoneParams } from '../../schemas/dns-records.ts'
 import { ZoneFile, ZoneImport, ZoneImportQuery, ZoneStatus } from '../../schemas/zones.ts'
 import {
+  explainLag,
   findZone,
   lagsOf,
   secondariesOf,
-  whyBehind,
   type ZoneUpload,
   zoneFileLimitBytes,
 } from '../../services/dns/index.ts'
@@ -153,7 +153,7 @@ export const zoneRoutes: RoutePlugin = async (app, { deps }) => {
         [...own, ...secondaries].map(async ({ name, address }) => {
           const { serial, error } = await probeSoa(address, zone.name)
           const current = serial === zone.serial
-          return { name, address, serial, current, ...whyBehind(current, error, lags.get(address)) }
+          return { name, address, serial, current, ...explainLag(current, error, lags.get(address)) }
         }),
       )
       const customers = await secondariesOf(db, request.actor, zone)

@@ -8,9 +8,9 @@ import { isPublicAddress } from '../../platform/http/public-address.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
 import {
   type Followed,
-  type Look,
-  noteLook,
+  type PrimaryCheck,
   readFollowed,
+  recordPrimaryCheck,
   recordsAllowed,
   type ZoneWork,
 } from '../../services/dns/index.ts'
@@ -72,15 +72,15 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
     }
   }
 
-  async function look(followed: Followed, signal: AbortSignal): Promise<Look> {
-    const failed = (error: string, soa?: Soa): Look => {
+  async function look(followed: Followed, signal: AbortSignal): Promise<PrimaryCheck> {
+    const failed = (error: string, soa?: Soa): PrimaryCheck => {
       return { error, nextAt: after(within(soa?.retrySeconds ?? 0, seconds.retry)) }
     }
     // The installation may have become a production one since the primary was set.
     if (config.production && !isPublicAddress(followed.server.host)) return failed(reasons.unreachable)
     const soa = await askSoa(followed, signal)
     if (typeof soa === 'string') return failed(reasons[soa])
-    const current = ({ serial, refreshSeconds }: Soa): Look => {
+    const current = ({ serial, refreshSeconds }: Soa): PrimaryCheck => {
       return { serial, error: null, nextAt: after(within(refreshSeconds, seconds.refresh)) }
     }
     if (soa.serial === followed.serial) return current(soa)
@@ -101,7 +101,7 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
       if (!followed) return
       const seen = await look(followed, signal)
       if (seen.error !== null) log.info({ zone: followed.name, reason: seen.error }, 'a primary could not be followed')
-      await noteLook(db, followed, seen)
+      await recordPrimaryCheck(db, followed, seen)
     },
     async giveUp({ domainId }, error) {
       log.error({ err: error, domainId }, 'the primary of a zone could not be checked')

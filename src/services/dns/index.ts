@@ -47,9 +47,9 @@ export {
   findKey,
   keyVersion,
   listKeys,
-  noteKeyUse,
   readKeyIds,
   readKeys,
+  recordKeyUse,
   type ServedKey,
 } from './records/keys.ts'
 export { addRecord } from './records/new-records.ts'
@@ -57,7 +57,7 @@ export { changeRecord, checkChange, deleteRecord } from './records/record-change
 export { recordsAllowed } from './records/record-limits.ts'
 export { checkRrset, deleteRrset, findRrset, listRrsets, putRrset } from './records/rrsets.ts'
 export type { Prerequisite, UpdateStep } from './records/update-plans.ts'
-export { applyUpdate, forgetOldUpdates } from './records/updates.ts'
+export { applyUpdate, deleteOldUpdates } from './records/updates.ts'
 export { findServedClaim } from './sql/statements.ts'
 export { createZoneWork, type ZoneUpload, type ZoneWork } from './thread/zone-work.ts'
 export {
@@ -72,14 +72,14 @@ export {
 export { announcePlatformZones, type PlatformZones, platformZones } from './zones/platform-zones.ts'
 export {
   beginLag,
+  deleteLag,
   endLag,
-  forgetLag,
+  explainLag,
   knownLags,
   type LagReason,
   lagsOf,
-  noteCheck,
+  recordSecondaryCheck,
   secondariesOf,
-  whyBehind,
 } from './zones/secondary-lags.ts'
 export {
   aliasedType,
@@ -99,13 +99,13 @@ export {
   deletePrimary,
   type Followed,
   findPrimary,
-  type Look,
-  noteLook,
+  handleNotify,
+  type PrimaryCheck,
   primaryVersion,
   putPrimary,
   readFollowed,
+  recordPrimaryCheck,
   requeueOverdueZones,
-  takeNotice,
 } from './zones/zone-primaries.ts'
 export { purgeZone } from './zones/zone-purge.ts'
 export { generatedNames, generatedRecords, generatedTtl, soaOf, zoneFileLimitBytes } from './zones/zones.ts'

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { rcodes, typeNumbers } from '../../../dns/packet/numbers.ts'
 import { wireName } from '../../../dns/packet/wire-names.ts'
 import type { Database } from '../../../platform/database/database.ts'
-import { takeNotice } from '../../../services/dns/index.ts'
+import { handleNotify } from '../../../services/dns/index.ts'
 import { refusal } from '../answer/messages.ts'
 import type { TransferRequest, Transfers } from '../answer/transfers.ts'
 import { readZone, UpdateFault } from '../update/decode.ts'
@@ -38,7 +38,7 @@ export function createNotices({ table, db, transfers, log, perSecond }: NoticesO
 
   async function isTaken(zone: string, address: string): Promise<boolean> {
     try {
-      return await takeNotice(db, zone, address)
+      return await handleNotify(db, zone, address)
     } catch (err) {
       log.warn({ err }, 'a NOTIFY could not be noted')
       return false

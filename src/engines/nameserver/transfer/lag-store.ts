@@ -1,7 +1,14 @@
 // Stores lags of secondaries in the database, as rows and events of the zones' owners.
 import { textName, wireName } from '../../../dns/packet/wire-names.ts'
 import type { Database } from '../../../platform/database/database.ts'
-import { beginLag, endLag, forgetLag, knownLags, noteCheck, platformIds } from '../../../services/dns/index.ts'
+import {
+  beginLag,
+  deleteLag,
+  endLag,
+  knownLags,
+  platformIds,
+  recordSecondaryCheck,
+} from '../../../services/dns/index.ts'
 import type { ZoneTable } from '../zones/zone-table.ts'
 import type { LagStore } from './lag.ts'
 
@@ -22,11 +29,11 @@ export function createLagStore(db: Database, table: ZoneTable): LagStore {
     },
     async checked({ origin, ...check }) {
       const zoneId = idOf(origin)
-      if (zoneId !== null) await noteCheck(db, { zoneId, ...check })
+      if (zoneId !== null) await recordSecondaryCheck(db, { zoneId, ...check })
     },
     async forget({ origin, secondary }) {
       const zoneId = idOf(origin)
-      if (zoneId !== null) await forgetLag(db, zoneId, secondary)
+      if (zoneId !== null) await deleteLag(db, zoneId, secondary)
     },
     async known() {
       const found = await knownLags(db)

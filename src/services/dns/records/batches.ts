@@ -1,4 +1,4 @@
-// Many changes of a zone at once, all or nothing: deletions, then updates, then creations. Only the result is checked.
+// Batches of changes to a zone, all or nothing: deletions, then updates, then creations. Only the result is checked.
 import type { Static } from '@sinclair/typebox'
 import type { Conflict } from '../../../dns/conflicts.ts'
 import { type Db, inTransaction, transactionOn } from '../../../platform/database/database.ts'
@@ -19,9 +19,17 @@ import {
   type Zone,
 } from './dns-records.ts'
 import { type Placement, placementOf } from './placement.ts'
-import { type Changes, isEmpty, isSameRecord, rowsToWrite, touched, writeChanges, writeRows } from './record-changes.ts'
-import { countSets, overfullSet, type RecordLimits, recordsAllowed } from './record-limits.ts'
-import { draftErrors, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
+import {
+  affectedRecords,
+  type Changes,
+  isEmpty,
+  isSameRecord,
+  serializeChanges,
+  writeChanges,
+  writeRows,
+} from './record-changes.ts'
+import { countSets, type RecordLimits, recordsAllowed, setOverflow } from './record-limits.ts'
+import { draftErrors, placementError, readDraft, recordConflict } from './record-rules.ts'
 import { mayTouch, requireRecords } from './within-parts.ts'
 
 type Batch = Static<typeof DnsBatch>
@@ -37,7 +45,7 @@ export function refuseOversized(batch: Batch): void {
   throw invalidField('#', 'too_long', `has ${size} operations; the limit is ${maxBatchSize}`)
 }
 
-// An id is short, but the answer and the events show the record that it names.
+// Limits the response and the events, which contain the records that the ids name.
 const maxBatchBytes = 1024 * 1024
 
 function refuseLarge(named: RecordRow[]): void {
@@ -75,17 +83,17 @@ function viewBatch(zone: Zone, changes: Changes, dryRun: boolean, serial: number
   }
 }
 
-/** A batch that was worked out in the thread: valid as long as the zone has this serial. */
+/** A batch planned in the thread, valid as long as the zone has this serial. */
 export type PlannedBatch = {
   zoneId: string
   serial: number
-  /** Null if nothing is to be written. */
+  /** Null if there is nothing to write. */
   rows: { deletes: string[]; updates: string | null; inserts: string | null; events: string } | null
-  /** The answer as JSON. */
+  /** The response as JSON. */
   result: string
 }
 
-/** Works a batch out on a handle of `onConnection`, without locking the zone. */
+/** Plans a batch on a handle of `onConnection`, without locking the zone. */
 export async function planLargeBatch(
   connection: Db,
   actor: Actor,
@@ -98,7 +106,7 @@ export async function planLargeBatch(
   }
   const { zone, changes } = await transactionOn(connection, plan, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
   const writes = !dryRun && !isEmpty(changes)
-  const rows = writes ? rowsToWrite(actor, zone, changes) : null
+  const rows = writes ? serializeChanges(actor, zone, changes) : null
   const { id: zoneId, serial } = zone
   return {
     zoneId,
@@ -113,7 +121,7 @@ export async function planLargeBatch(
   }
 }
 
-/** Writes a batch of the thread and returns the answer as JSON; if the zone has changed since, works it out again. */
+/** Writes a planned batch and returns the response as JSON. Plans it again if the zone has changed since. */
 export async function applyPlanned(
   db: Db,
   actor: Actor,
@@ -132,13 +140,13 @@ export async function applyPlanned(
   })
 }
 
-/** A record as it will be, and its place in the body; `grows` is false for one that was in its set before. */
-export type Placed = { at: string; row: RecordRow; grows: boolean }
+/** A new or changed record with its pointer in the body; `grows` is false if it was in its set before. */
+export type PlacedRow = { at: string; row: RecordRow; grows: boolean }
 
-/** Changes with every place that they fill; `errors` are those found before. */
-export type PlannedChanges = Changes & { placed: Placed[]; errors: FieldError[] }
+/** Changes with the records to place, and the errors found so far. */
+export type PlannedChanges = Changes & { placed: PlacedRow[]; errors: FieldError[] }
 
-/** What a batch asks for, one operation at a time; `errors` has those that cannot be done by themselves. */
+/** Reads a batch, one operation at a time; `errors` has the operations that are invalid on their own. */
 async function readBatch(db: Db, actor: Actor, zone: Zone, batch: Sound<Batch>): Promise<PlannedChanges> {
   const errors: FieldError[] = []
   const now = new Date()
@@ -152,7 +160,7 @@ async function readBatch(db: Db, actor: Actor, zone: Zone, batch: Sound<Batch>):
     refuseLarge([...byId.values()])
   }
   const used = new Set<string>()
-  // Each record may be named once: a deletion and an update of one record contradict each other.
+  // Each record may be named once, because a deletion and an update would contradict each other.
   const take = (id: string | undefined, pointer: string): RecordRow | null => {
     if (id === undefined) return null
     const row = byId.get(id)
@@ -167,7 +175,7 @@ async function readBatch(db: Db, actor: Actor, zone: Zone, batch: Sound<Batch>):
 
   const deleted = (batch.delete ?? []).flatMap((id, index) => take(id, `#/delete/${index}`) ?? [])
   const updated: Changes['updated'] = []
-  const placed: Placed[] = []
+  const placed: PlacedRow[] = []
   for (const [index, { id, ...change } = {}] of (batch.update ?? []).entries()) {
     const at = `#/update/${index}`
     const before = take(id, `${at}/id`)
@@ -194,7 +202,7 @@ async function readBatch(db: Db, actor: Actor, zone: Zone, batch: Sound<Batch>):
   return { deleted, updated, created, placed, errors }
 }
 
-/** Refuses what would be refused of each operation by itself, and changes nothing. */
+/** Throws the errors of each operation on its own, without changing anything. */
 export async function checkBatch(db: Db, actor: Actor, path: string, batch: Sound<Batch>): Promise<void> {
   const zone = await findZone(db, actor, path)
   const { placed, errors } = await readBatch(db, actor, zone, batch)
@@ -205,24 +213,24 @@ async function planBatch(db: Db, actor: Actor, zone: Zone, batch: Batch): Promis
   return checkChanges(db, actor, zone, await readBatch(db, actor, zone, batch))
 }
 
-/** Refuses changes whose result breaks a rule or a limit, or is not the actor's to make; the zone is locked, or read at once. */
+/** Throws if the result breaks a rule, limit or the actor's rights. The zone must be locked, or read in a snapshot. */
 export async function checkChanges(db: Db, actor: Actor, zone: Zone, plan: PlannedChanges): Promise<Changes> {
   const { deleted, updated, created, placed, errors } = plan
-  requireRecords(actor, zone.id, touched(plan))
+  requireRecords(actor, zone.id, affectedRecords(plan))
   const leaving = [...deleted, ...updated.map(({ before }) => before)]
   const limits = await recordsAllowed(db, actor.accountId)
   await checkPlaces(db, zone, { placed, leaving, errors, limits })
   return { deleted, updated, created }
 }
 
-type Plan = { placed: Placed[]; leaving: RecordRow[]; errors: FieldError[]; limits: RecordLimits }
+type PlacementCheck = { placed: PlacedRow[]; leaving: RecordRow[]; errors: FieldError[]; limits: RecordLimits }
 
-/** Compares every new place with the records that stay, and with those placed before it in the batch. */
-async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors, limits }: Plan): Promise<void> {
+/** Checks each new record against those that stay and those placed earlier in the batch. */
+async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors, limits }: PlacementCheck): Promise<void> {
   const placement = await placementOf(db, zone, { placed: placed.map(({ row }) => row), leaving })
   const conflicts: { found: Conflict<RecordRow>; error: FieldError }[] = []
   const refuse = (found: Conflict<RecordRow>, at: string) => {
-    const place = refusedPlace(found, at)
+    const place = placementError(found, at)
     if (place) errors.push(place)
     else conflicts.push({ found, error: { in: 'body', pointer: at, code: found.code, detail: found.detail } })
   }
@@ -238,7 +246,7 @@ async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors, limits
   const [first] = conflicts
   if (!first) return checkSets(placed, placement.recordsAt, limits)
   const { found } = first
-  // A record of this batch is not stored yet, so it cannot be named by an id.
+  // A record of this batch is not stored yet, so the error can't name its id.
   const known = found.kind === 'policy' || placement.isStored(found.record)
   throw recordConflict(
     known ? found : { kind: 'policy', code: found.code, detail: `${found.detail} It is also in this batch.` },
@@ -246,8 +254,8 @@ async function checkPlaces(db: Db, zone: Zone, { placed, leaving, errors, limits
   )
 }
 
-/** Refuses the first record that is too much for its set; `recordsAt` has the records that stay, and all that are placed. */
-function checkSets(placed: Placed[], recordsAt: Placement['recordsAt'], limits: RecordLimits): void {
+/** Throws for the first record that exceeds a limit of its set; `recordsAt` includes the placed records. */
+function checkSets(placed: PlacedRow[], recordsAt: Placement['recordsAt'], limits: RecordLimits): void {
   const growing = new Map(placed.filter(({ grows }) => grows).map((one) => [one.row, one]))
   const count = countSets(limits)
   for (const name of new Set(placed.map(({ row }) => row.name))) {
@@ -255,6 +263,6 @@ function checkSets(placed: Placed[], recordsAt: Placement['recordsAt'], limits: 
   }
   for (const { row, at } of growing.values()) {
     const over = count(row)
-    if (over) throw overfullSet(row, over, at)
+    if (over) throw setOverflow(row, over, at)
   }
 }

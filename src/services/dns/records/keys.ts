@@ -1,4 +1,4 @@
-// Keys of zones (TSIG, RFC 8945): made, listed and deleted. A secret is in the answer that made it, and sealed at rest.
+// TSIG keys of zones (RFC 8945). Only the response that creates a key contains its secret, which is sealed at rest.
 import { randomBytes } from 'node:crypto'
 import { isIP, isIPv6 } from 'node:net'
 import type { Static } from '@sinclair/typebox'
@@ -24,7 +24,7 @@ type Input = Static<typeof CreateDnsKey>
 
 const secretOctets = 32
 
-/** The name of a key in messages: unique on the platform, whatever the keys of other zones are called. */
+/** The name of a key in DNS messages, unique on the platform. */
 export function keyNameOf({ id, name }: Pick<DnsKey, 'id' | 'name'>): string {
   return `${name}.${id.slice(id.indexOf('_') + 1)}`
 }
@@ -41,12 +41,12 @@ function viewKey(zone: string, row: DnsKey): DnsKeyView {
   })
 }
 
-/** Its use is no change. */
+/** The version for preconditions. Using a key does not change it. */
 export function keyVersion({ lastUsedAt: _use, ...version }: DnsKeyView): unknown {
   return version
 }
 
-/** A key reaches all of its zone that it is not narrowed to itself, and stays when the token ends that made it. */
+/** Finds the zone if the actor has all of it: a key can cover the whole zone and outlives the token that created it. */
 async function findOwnZone(db: Db, actor: Actor, path: string): Promise<Zone> {
   const zone = await findZone(db, actor, path)
   requireWholeZone(actor, zone.id)
@@ -76,7 +76,7 @@ export async function listKeys(db: Db, actor: Actor, path: string, page: PageReq
   )
 }
 
-/** Addresses of secondaries with their ports; in production none that leads into the network of the platform. */
+/** Parses addresses of secondaries with ports. Private addresses are allowed only outside production. */
 function readNotify(notify: readonly (string | undefined)[], allowPrivate: boolean) {
   const errors: FieldError[] = []
   const addresses = notify.flatMap((text, index) => {
@@ -93,26 +93,28 @@ function readNotify(notify: readonly (string | undefined)[], allowPrivate: boole
   return { addresses: [...new Set(addresses)], errors }
 }
 
-type Read = { names: string[]; types: string[]; notify: string[]; errors: FieldError[] }
+type ParsedInput = { names: string[]; types: string[]; notify: string[]; errors: FieldError[] }
 
-function readInput(zone: Zone, { purpose, names, types, notify }: Sound<Input>, allowPrivate: boolean): Read {
+function readInput(zone: Zone, { purpose, names, types, notify }: Sound<Input>, allowPrivate: boolean): ParsedInput {
   const { addresses, errors } = readNotify(notify ?? [], allowPrivate)
   const patterns = readPatterns(names, zone.name, '#/names')
-  const known = readTypes(types, '#/types')
-  const refused = [...patterns.errors, ...known.errors, ...errors]
-  const read = { names: patterns.names, types: known.types, notify: addresses, errors: refused }
+  const typeList = readTypes(types, '#/types')
+  const allErrors = [...patterns.errors, ...typeList.errors, ...errors]
+  const read = { names: patterns.names, types: typeList.types, notify: addresses, errors: allErrors }
   if (purpose !== 'transfer') {
-    const told = notify
-      ? [badField('#/notify', 'not_allowed', 'only keys with purpose transfer can notify secondaries')]
-      : []
-    return { ...read, errors: [...read.errors, ...told] }
+    if (notify) {
+      read.errors.push(badField('#/notify', 'not_allowed', 'only keys with purpose transfer can notify secondaries'))
+    }
+    return read
   }
-  const given = Object.entries({ names, types }).filter(([, value]) => value)
-  const whole = given.map(([field]) => badField(`#/${field}`, 'not_allowed', 'a transfer always covers the whole zone'))
-  return { ...read, errors: [...read.errors, ...whole] }
+  const limits = Object.entries({ names, types }).filter(([, value]) => value)
+  for (const [field] of limits) {
+    read.errors.push(badField(`#/${field}`, 'not_allowed', 'a transfer always covers the whole zone'))
+  }
+  return read
 }
 
-/** Refuses what would be refused of a new key, and makes none. */
+/** Throws the errors of a new key without creating it. */
 export async function checkKey(
   db: Db,
   actor: Actor,
@@ -152,7 +154,7 @@ export async function createKey(
       throw new Fault('key_exists', `${zone.name} already has a key named ${name}.`)
     })
     const view = viewKey(zone.name, row)
-    await tell(db, actor, zone, { type: 'dns.key.created', view })
+    await appendKeyEvent(db, actor, zone, { type: 'dns.key.created', view })
     return { ...view, secret: secret.toString('base64') }
   })
 }
@@ -169,19 +171,19 @@ export async function deleteKey(
     precondition(keyVersion(view))
     const { count } = await db.dnsKey.deleteMany({ where: { id } })
     if (count === 0) throw new Fault('not_found', `There is no key ${id} in ${zone.name}.`)
-    // One that another key names too is asked again.
+    // A secondary that another key names too is checked again.
     await db.secondaryCheck.deleteMany({ where: { domainId: zone.id, secondary: { in: view.notify } } })
-    await tell(db, actor, zone, { type: 'dns.key.deleted', view })
+    await appendKeyEvent(db, actor, zone, { type: 'dns.key.deleted', view })
   })
 }
 
-type Told = { type: 'dns.key.created' | 'dns.key.deleted'; view: DnsKeyView }
+type KeyEvent = { type: 'dns.key.created' | 'dns.key.deleted'; view: DnsKeyView }
 
-async function tell(db: Db, actor: Actor, { projectId }: Zone, { type, view }: Told): Promise<void> {
+async function appendKeyEvent(db: Db, actor: Actor, { projectId }: Zone, { type, view }: KeyEvent): Promise<void> {
   await append(db, [eventOf(actor, type, { subject: view.id, projectId, data: view })])
 }
 
-/** A key as nameservers have it in memory; the secret is sealed. */
+/** A key as nameservers load it, with its sealed secret. */
 export type ServedKey = {
   id: string
   keyName: string
@@ -190,11 +192,11 @@ export type ServedKey = {
   zone: string
   domainId: string
   accountId: string
-  /** Secondaries that are told of changes: address and port. */
+  /** Addresses and ports of the secondaries to notify of changes. */
   notify: string[]
 }
 
-/** The ids of all keys after one, in their order. */
+/** The next ids of keys after the given one, in order. */
 export async function readKeyIds(db: Db, after: string, limit: number): Promise<string[]> {
   const found = await db.dnsKey.findMany({
     where: { id: { gt: after } },
@@ -205,7 +207,7 @@ export async function readKeyIds(db: Db, after: string, limit: number): Promise<
   return found.map(({ id }) => id)
 }
 
-/** Keys by id; what does not come back is deleted. */
+/** Reads keys by id; missing ones were deleted. */
 export async function readKeys(db: Db, ids: string[]): Promise<ServedKey[]> {
   const found = await db.dnsKey.findMany({
     where: { id: { in: ids } },
@@ -223,7 +225,7 @@ export async function readKeys(db: Db, ids: string[]): Promise<ServedKey[]> {
   }))
 }
 
-/** Notes that a key was used now. */
-export async function noteKeyUse(db: Db, id: string): Promise<void> {
+/** Records that a key was used now. */
+export async function recordKeyUse(db: Db, id: string): Promise<void> {
   await db.dnsKey.updateMany({ where: { id }, data: { lastUsedAt: new Date() } })
 }

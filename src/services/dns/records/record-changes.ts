@@ -1,4 +1,4 @@
-// Changes of existing records: one at a time here, and the write that it shares with batches.
+// Changes and deletes single records, and writes changes for batches too.
 import type { Static } from '@sinclair/typebox'
 import { type Db, inTransaction } from '../../../platform/database/database.ts'
 import { JsonText } from '../../../platform/database/statement.ts'
@@ -20,7 +20,7 @@ import {
 } from './dns-records.ts'
 import { conflictOf } from './placement.ts'
 import { setRefusal } from './record-limits.ts'
-import { draftErrors, type RecordDraft, readDraft, recordConflict, refusedPlace } from './record-rules.ts'
+import { draftErrors, placementError, type RecordDraft, readDraft, recordConflict } from './record-rules.ts'
 import { mayTouch, requireRecords } from './within-parts.ts'
 
 export type Changes = {
@@ -29,13 +29,13 @@ export type Changes = {
   created: RecordRow[]
 }
 
-/** Every record as it was and as it will be. */
-export function touched({ deleted, updated, created }: Changes): RecordRow[] {
+/** All records in their old and new forms. */
+export function affectedRecords({ deleted, updated, created }: Changes): RecordRow[] {
   return [...deleted, ...updated.flatMap(({ before, after }) => [before, after]), ...created]
 }
 
-/** Changes as the statements take them, serialized already where another thread did that. */
-export type RowsToWrite = {
+/** Changes in the form that the statements take, so another thread can serialize them. */
+export type SerializedChanges = {
   zoneId: string
   deletes: string[]
   updates: JsonText | null
@@ -43,25 +43,28 @@ export type RowsToWrite = {
   events: JsonText
 }
 
-/** Serializes changes that leave something to write; it takes as long as writing them. */
-export function rowsToWrite(actor: Actor, zone: Zone, changes: Changes): RowsToWrite {
+/** Serializes changes, which takes about as long as writing them. */
+export function serializeChanges(actor: Actor, zone: Zone, changes: Changes): SerializedChanges {
   const { deleted, updated, created } = changes
-  requireRecords(actor, zone.id, touched(changes))
-  // Records that stay where they are keep their rows. Others are deleted and inserted: two records that swap values would
-  // violate the unique index otherwise.
-  const [kept, moved] = [updated.filter(staysInPlace), updated.filter((change) => !staysInPlace(change))]
+  requireRecords(actor, zone.id, affectedRecords(changes))
+  // Records that keep their name and value are updated. Others are deleted and inserted, because two records that swap
+  // values would violate the unique index.
+  const [inPlace, moved] = [updated.filter(staysInPlace), updated.filter((change) => !staysInPlace(change))]
   const jsonOf = (rows: object[]) => (rows.length > 0 ? new JsonText(JSON.stringify(rows)) : null)
   return {
     zoneId: zone.id,
     deletes: [...deleted, ...moved.map(({ before }) => before)].map((row) => row.id),
-    updates: jsonOf(kept.map(({ after }) => after)),
+    updates: jsonOf(inPlace.map(({ after }) => after)),
     inserts: jsonOf([...moved.map(({ after }) => after), ...created]),
     events: new JsonText(JSON.stringify(numbered(eventsOfChanges(actor, zone, changes)))),
   }
 }
 
 /** Writes changes that were checked under the zone's lock, with their events, and returns the zone's new serial. */
-export async function writeRows(db: Db, { zoneId, deletes, updates, inserts, events }: RowsToWrite): Promise<number> {
+export async function writeRows(
+  db: Db,
+  { zoneId, deletes, updates, inserts, events }: SerializedChanges,
+): Promise<number> {
   try {
     if (deletes.length > 0) await deleteRecordRows(db, { zoneId, ids: deletes })
     if (updates) await updateRecordRows(db, { zoneId, records: updates })
@@ -78,14 +81,14 @@ export function isEmpty({ deleted, updated, created }: Changes): boolean {
 }
 
 export async function writeChanges(db: Db, actor: Actor, zone: Zone, changes: Changes): Promise<number> {
-  return isEmpty(changes) ? zone.serial : writeRows(db, rowsToWrite(actor, zone, changes))
+  return isEmpty(changes) ? zone.serial : writeRows(db, serializeChanges(actor, zone, changes))
 }
 
 function staysInPlace({ before, after }: Changes['updated'][number]): boolean {
   return before.name === after.name && before.value === after.value
 }
 
-/** One event for each record. */
+/** One event per record. */
 export function eventsOfChanges(actor: Actor, zone: Zone, { deleted, updated, created }: Changes): NewEvent[] {
   const event = (type: 'created' | 'updated' | 'deleted') => (row: RecordRow) =>
     eventOf(actor, `dns.record.${type}`, {
@@ -100,9 +103,9 @@ export function eventsOfChanges(actor: Actor, zone: Zone, { deleted, updated, cr
   ]
 }
 
-/** Whether nothing changes, so that nothing is written and the serial stays. */
-export function isSameRecord(one: RecordDraft, other: RecordDraft): boolean {
-  return one.name === other.name && one.value === other.value && one.ttl === other.ttl && one.comment === other.comment
+/** Whether a change has no effect, so nothing is written and the serial stays the same. */
+export function isSameRecord(a: RecordDraft, b: RecordDraft): boolean {
+  return a.name === b.name && a.value === b.value && a.ttl === b.ttl && a.comment === b.comment
 }
 
 async function findInZone(db: Db, actor: Actor, zone: Zone, id: string): Promise<RecordRow> {
@@ -128,7 +131,7 @@ export async function changeRecord(
     if (isSameRecord(before, draft)) return viewRecord(zone.name, before)
     const after: RecordRow = { ...before, ...draft, updatedAt: new Date() }
     const found = await conflictOf(db, zone, { placed: [after], leaving: [before] })
-    const place = found && refusedPlace(found)
+    const place = found && placementError(found)
     if (place) throw invalidFields([place])
     if (found) throw recordConflict(found)
     await writeChanges(db, actor, zone, { deleted: [], updated: [{ before, after }], created: [] })
@@ -136,7 +139,7 @@ export async function changeRecord(
   })
 }
 
-/** Refuses what would be refused of a change by itself, and changes nothing. */
+/** Throws the errors of a change on its own, without applying it. */
 export async function checkChange(
   db: Db,
   actor: Actor,

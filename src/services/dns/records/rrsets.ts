@@ -20,11 +20,11 @@ import { recordsWithin, requireRecords } from './within-parts.ts'
 
 export type RrsetView = Static<typeof DnsRrsetSchema>
 
-/** Where a set is, as a caller wrote it. */
+/** The path of a set, as the client wrote it. */
 export type RrsetPath = { domain: string; name: string; type: string }
-type Place = { name: string; type: RecordType }
+type SetKey = { name: string; type: RecordType }
 
-function placeIn(zone: Zone, { name, type }: RrsetPath): Place {
+function parseSetKey(zone: Zone, { name, type }: RrsetPath): SetKey {
   const relative = relativeName(name, zone.name)
   const known = recordTypeOf(type.toUpperCase())
   const errors: FieldError[] = []
@@ -41,23 +41,23 @@ function placeIn(zone: Zone, { name, type }: RrsetPath): Place {
   return { name: (relative as { value: string }).value, type: known! }
 }
 
-function viewSet(zone: string, { name, type }: Place, rows: readonly RecordRow[]): RrsetView | null {
+function viewSet(zone: string, { name, type }: SetKey, rows: readonly RecordRow[]): RrsetView | null {
   if (rows.length === 0) return null
   const ttl = Math.min(...rows.map((row) => row.ttl))
   return { domain: zone, name, type, ttl, values: rows.map(({ value }) => value) }
 }
 
-/** In the order in which they were made. */
-async function rowsAt(db: Db, zone: Zone, { name, type }: Place): Promise<RecordRow[]> {
+/** The records of a set, in order of creation. */
+async function rowsAt(db: Db, zone: Zone, { name, type }: SetKey): Promise<RecordRow[]> {
   return (await selectRecordsByName(db, { zoneId: zone.id, names: [name] })).filter((row) => row.type === type)
 }
 
 export async function findRrset(db: Db, actor: Actor, path: RrsetPath): Promise<RrsetView> {
   const zone = await findZone(db, actor, path.domain)
-  const place = placeIn(zone, path)
-  requireRecords(actor, zone.id, [place])
-  const view = viewSet(zone.name, place, await rowsAt(db, zone, place))
-  if (!view) throw new Fault('not_found', `There are no records of type ${place.type} at ${place.name}.`)
+  const setKey = parseSetKey(zone, path)
+  requireRecords(actor, zone.id, [setKey])
+  const view = viewSet(zone.name, setKey, await rowsAt(db, zone, setKey))
+  if (!view) throw new Fault('not_found', `There are no records of type ${setKey.type} at ${setKey.name}.`)
   return view
 }
 
@@ -82,14 +82,14 @@ export async function listRrsets(
   const names = [...new Set(sets.map((set) => set.name))]
   const rows = names.length > 0 ? await selectRecordsByName(db, { zoneId: zone.id, names }) : []
   const bySet = Map.groupBy(rows, (row) => `${row.name} ${row.type}`)
-  const { items, ...place } = pageOf(
-    sets as Place[],
+  const { items, ...cursor } = pageOf(
+    sets as SetKey[],
     page,
     (set) => viewSet(zone.name, set, bySet.get(`${set.name} ${set.type}`) ?? []),
     (set) => [set.name, set.type],
   )
-  // One whose records were deleted between the two statements is left out.
-  return { ...place, items: items.filter((view) => view !== null) }
+  // Skips sets whose records were deleted between the two statements.
+  return { ...cursor, items: items.filter((view) => view !== null) }
 }
 
 function behind({ after, order }: PageRequest): Prisma.DnsRecordWhereInput {
@@ -100,25 +100,30 @@ function behind({ after, order }: PageRequest): Prisma.DnsRecordWhereInput {
     : { name: { gte: name }, OR: [{ name: { gt: name } }, { type: { gt: type } }] }
 }
 
-type Wanted = Sound<Static<typeof PutDnsRrset>>
+type RrsetInput = Sound<Static<typeof PutDnsRrset>>
 
 const atValue = (index: number) => `#/values/${index}`
 
-/** A value has its place in the body; the records that it becomes have none. */
+/** Points an error of a record at its value, because the body has no records. */
 const ofValue = (error: FieldError): FieldError => ({
   ...error,
   pointer: error.pointer.replace(/^(#\/values\/\d+)\/.*/, '$1'),
 })
 
-/** What turns the records of a set into others; those whose value stays are kept. */
-function planSet(zone: Zone, place: Place, before: readonly RecordRow[], { values = [], ttl }: Wanted): PlannedChanges {
+/** Plans the replacement of a set; records whose value stays are kept. */
+function planSet(
+  zone: Zone,
+  setKey: SetKey,
+  before: readonly RecordRow[],
+  { values = [], ttl }: RrsetInput,
+): PlannedChanges {
   const plan: PlannedChanges = { deleted: [], updated: [], created: [], placed: [], errors: [] }
   const left = new Map(before.map((row) => [row.value, row]))
   const taken = new Set<string>()
   const now = new Date()
   for (const [index, value] of values.entries()) {
     const at = atValue(index)
-    const draft = value === undefined ? [] : readDraft(zone.name, { ...place, value, ttl }, at)
+    const draft = value === undefined ? [] : readDraft(zone.name, { ...setKey, value, ttl }, at)
     if (Array.isArray(draft)) {
       plan.errors.push(...draft.map(ofValue))
       continue
@@ -146,7 +151,7 @@ function planSet(zone: Zone, place: Place, before: readonly RecordRow[], { value
 
 export type RrsetChange = { input: Static<typeof PutDnsRrset>; precondition: (view: RrsetView | null) => void }
 
-/** Makes the set what is asked for, whatever it was. */
+/** Replaces the set. */
 export async function putRrset(
   db: Db,
   actor: Actor,
@@ -155,29 +160,29 @@ export async function putRrset(
 ): Promise<RrsetView> {
   return inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, path.domain)
-    const place = placeIn(zone, path)
-    requireRecords(actor, zone.id, [place])
-    const before = await rowsAt(db, zone, place)
-    precondition(viewSet(zone.name, place, before))
-    const changes = await checkChanges(db, actor, zone, planSet(zone, place, before, input)).catch(refuse)
+    const setKey = parseSetKey(zone, path)
+    requireRecords(actor, zone.id, [setKey])
+    const before = await rowsAt(db, zone, setKey)
+    precondition(viewSet(zone.name, setKey, before))
+    const changes = await checkChanges(db, actor, zone, planSet(zone, setKey, before, input)).catch(refuse)
     await writeChanges(db, actor, zone, changes)
-    return viewSet(zone.name, place, await rowsAt(db, zone, place))!
+    return viewSet(zone.name, setKey, await rowsAt(db, zone, setKey))!
   })
 }
 
-/** The refusal of a record, as one of the value that it comes from. */
+/** Rethrows errors of records as errors of their values. */
 function refuse(error: unknown): never {
   if (!(error instanceof Fault) || !error.members.errors) throw error
   throw new Fault(error.code, error.message, { ...error.members, errors: error.members.errors.map(ofValue) })
 }
 
-/** Refuses what would be refused of the values by themselves, and changes nothing. */
-export async function checkRrset(db: Db, actor: Actor, path: RrsetPath, input: Wanted): Promise<void> {
+/** Throws the errors of the values on their own, without changing anything. */
+export async function checkRrset(db: Db, actor: Actor, path: RrsetPath, input: RrsetInput): Promise<void> {
   const zone = await findZone(db, actor, path.domain)
-  refuseFields(planSet(zone, placeIn(zone, path), [], input).errors)
+  refuseFields(planSet(zone, parseSetKey(zone, path), [], input).errors)
 }
 
-/** Deletes the records of the set; where there are none, there is nothing to do. */
+/** Deletes the records of the set, if any. */
 export async function deleteRrset(
   db: Db,
   actor: Actor,
@@ -186,10 +191,10 @@ export async function deleteRrset(
 ): Promise<void> {
   await inTransaction(db, async (db) => {
     const zone = await findZoneToChange(db, actor, path.domain)
-    const place = placeIn(zone, path)
-    requireRecords(actor, zone.id, [place])
-    const deleted = await rowsAt(db, zone, place)
-    precondition(viewSet(zone.name, place, deleted))
+    const setKey = parseSetKey(zone, path)
+    requireRecords(actor, zone.id, [setKey])
+    const deleted = await rowsAt(db, zone, setKey)
+    precondition(viewSet(zone.name, setKey, deleted))
     const plan = { deleted, updated: [], created: [], placed: [], errors: [] }
     await writeChanges(db, actor, zone, await checkChanges(db, actor, zone, plan))
   })

@@ -1,4 +1,4 @@
-// What an update asks for (RFC 2136, sections 3.2 and 3.4), worked out on the records that it names.
+// Plans DNS updates (RFC 2136, sections 3.2 and 3.4): checks prerequisites and turns steps into changes.
 import type { RecordType } from '../../../dns/record-types.ts'
 import { clampedTtl } from '../../../dns/ttl.ts'
 import { Fault } from '../../../platform/errors.ts'
@@ -9,49 +9,53 @@ import type { RecordRow } from './dns-records.ts'
 import { type RecordDraft, readDraft } from './record-rules.ts'
 
 /**
- * What must hold before anything is done: a name is in use or not (`type` null), it has records of a type or not, or
- * has exactly some values of it. A value is null where it is none that a zone here can have.
+ * A prerequisite: a name is in use or not (`type` null), has records of a type or not, or has exactly some values of a
+ * type. A value is null if no zone here can have it.
  */
 export type Prerequisite = { name: string; type: string | null } & ({ exists: boolean } | { value: string | null })
 
-/** A record to add, or what to delete: a record, all of a type, or with a `type` of null all of a name. */
+/** Adds a record, or deletes a record, all records of a type, or (`type` null) all records of a name. */
 export type UpdateStep = { name: string } & (
   | { add: true; type: string; value: string | null; ttl: number }
   | { add: false; type: string | null; value?: string | null }
 )
 
-/** By the names of the codes of RFC 2136. */
+/** The names of response codes in RFC 2136. */
 export type UpdateOutcome = ('NOERROR' | 'NXDOMAIN' | 'YXDOMAIN' | 'NXRRSET' | 'YXRRSET') | ('REFUSED' | 'NOTAUTH')
 
-// The service adds these to every zone, so that they are there though nobody stored them.
-const isGiven = (name: string, type: string | null) =>
+// Every zone has these records, although they are not stored.
+const isImplicit = (name: string, type: string | null) =>
   name === '@' && (type === null || type === 'SOA' || type === 'NS')
 
-/** Why the prerequisites do not hold; null if they do. */
-export function unmet(prerequisites: readonly Prerequisite[], rows: readonly RecordRow[]): UpdateOutcome | null {
-  const exact = new Map<string, { held: Set<string>; wanted: Set<string | null> }>()
+/** Returns the code for an unmet prerequisite, or null. */
+export function checkPrerequisites(
+  prerequisites: readonly Prerequisite[],
+  rows: readonly RecordRow[],
+): UpdateOutcome | null {
+  const exact = new Map<string, { existing: Set<string>; wanted: Set<string | null> }>()
   for (const wanted of prerequisites) {
     const { name, type } = wanted
-    const held = rows.filter((row) => row.name === name && (type === null || row.type === type))
+    const existing = rows.filter((row) => row.name === name && (type === null || row.type === type))
     if ('value' in wanted) {
       const key = `${name} ${type}`
-      const set = exact.get(key) ?? { held: new Set(held.map(({ value }) => value)), wanted: new Set() }
+      const set = exact.get(key) ?? { existing: new Set(existing.map(({ value }) => value)), wanted: new Set() }
       exact.set(key, set)
       set.wanted.add(wanted.value)
       continue
     }
-    const exists = held.length > 0 || isGiven(name, type)
+    const exists = existing.length > 0 || isImplicit(name, type)
     if (exists === wanted.exists) continue
     if (type === null) return exists ? 'YXDOMAIN' : 'NXDOMAIN'
     return exists ? 'YXRRSET' : 'NXRRSET'
   }
-  for (const { held, wanted } of exact.values()) {
-    if (held.size !== wanted.size || [...wanted].some((value) => value === null || !held.has(value))) return 'NXRRSET'
+  for (const { existing, wanted } of exact.values()) {
+    if (existing.size !== wanted.size || [...wanted].some((value) => value === null || !existing.has(value)))
+      return 'NXRRSET'
   }
   return null
 }
 
-/** The changes that the steps come to, one after another, from these records. Throws what a zone here cannot have. */
+/** Applies the steps in order to the records and returns the changes. Throws for records that no zone here can have. */
 export function planUpdate(zone: string, steps: readonly UpdateStep[], rows: readonly RecordRow[]): PlannedChanges {
   const names = Map.groupBy(rows, (row) => row.name)
   for (const step of steps) {
@@ -80,7 +84,7 @@ function isDeleted(row: RecordRow, { type, value }: Deletion): boolean {
   return (type === null || row.type === type) && (value === undefined || row.value === value)
 }
 
-/** The record to add, by the rules for every record. Its TTL is clamped, as in an import. */
+/** Checks the record to add by the usual rules. Clamps its TTL, like an import. */
 function readAddition(zone: string, { name, type, value, ttl }: Addition): RecordDraft {
   if (value === null) throw new Fault('validation_failed', `A zone can't have this record of type ${type}.`)
   const draft = readDraft(zone, { name, type: type as RecordType, value, ttl: clampedTtl(ttl) })
@@ -88,15 +92,15 @@ function readAddition(zone: string, { name, type, value, ttl }: Addition): Recor
   return draft
 }
 
-/** The records of a name with one more. Sets have one TTL (RFC 2181, 5.2), that of what was added last. */
+/** Adds a record to those of a name. A set has one TTL (RFC 2181, 5.2), that of the last added record. */
 function withRecord(at: readonly RecordRow[], draft: RecordDraft, stored: readonly RecordRow[]): RecordRow[] {
   const { name, type, value, ttl } = draft
-  // A CNAME and other records are never at one name: what came later is left out, without a word.
+  // A CNAME excludes other records at its name. RFC 2136 silently ignores the later one.
   if (at.some((row) => (row.type === 'CNAME') !== (type === 'CNAME'))) return [...at]
   const others = type === 'CNAME' ? [] : at.filter((row) => row.type !== type || row.value !== value)
-  // One that was deleted a step before is the same record again.
-  const known = stored.find((row) => row.name === name && row.type === type && row.value === value)
+  // A record that an earlier step deleted keeps its identity.
+  const previous = stored.find((row) => row.name === name && row.type === type && row.value === value)
   const now = new Date()
-  const added = known ?? { ...draft, id: newId('rec'), createdAt: now, updatedAt: now }
+  const added = previous ?? { ...draft, id: newId('rec'), createdAt: now, updatedAt: now }
   return [...others, added].map((row) => (row.type === type && row.ttl !== ttl ? { ...row, ttl, updatedAt: now } : row))
 }

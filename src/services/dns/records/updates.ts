@@ -1,4 +1,4 @@
-// Updates of a zone by standard clients (RFC 2136): what they ask for becomes changes that pass the rules of a batch.
+// DNS updates by standard clients (RFC 2136), executed under the same rules as batches.
 import { hiddenBelow, namesAbove, type PlacedRecord } from '../../../dns/conflicts.ts'
 import { absoluteName } from '../../../dns/names.ts'
 import type { Account, DnsKey, Domain } from '../../../generated/client.ts'
@@ -10,14 +10,20 @@ import { selectNameserversNamed, selectRecordsByName } from '../sql/zone-stateme
 import { checkChanges } from './batches.ts'
 import { findZoneToChange, type Zone } from './dns-records.ts'
 import { type Changes, writeChanges } from './record-changes.ts'
-import { type Prerequisite, planUpdate, type UpdateOutcome, type UpdateStep, unmet } from './update-plans.ts'
+import {
+  checkPrerequisites,
+  type Prerequisite,
+  planUpdate,
+  type UpdateOutcome,
+  type UpdateStep,
+} from './update-plans.ts'
 import { requireRecords } from './within-parts.ts'
 
 export type SignedUpdate = {
   keyId: string
-  /** The signature of the request, by which it is known again. */
+  /** The signature, which identifies a repeated request. */
   mac: Buffer
-  /** How long the signature is accepted. */
+  /** When the signature stops being accepted. */
   expiresAt: Date
   /** The name of the zone. */
   zone: string
@@ -37,14 +43,14 @@ const outcomes: Record<UpdateOutcome, number> = {
 
 type OpenKey = DnsKey & { domain: Pick<Domain, 'name'> & { account: Pick<Account, 'suspendedAt'> } }
 
-/** Does all of it or nothing. Throws only what the sender is not to blame for. */
+/** Applies an update completely or not at all. Throws only errors that are not the sender's fault. */
 export async function applyUpdate(db: Database, update: SignedUpdate): Promise<UpdateOutcome> {
   try {
     return await db.$transaction((db) => apply(db, update))
   } catch (error) {
-    // What the rules or the limits of the account refuse has left nothing behind, not even that it was answered.
+    // The rollback of a refused update also removed its stored outcome.
     if (!(error instanceof Fault) && !refusedQuota(error) && raised(error, 'BQ003') === null) throw error
-    await remember(db, update, 'REFUSED')
+    await recordUpdate(db, update, 'REFUSED')
     return 'REFUSED'
   }
 }
@@ -57,18 +63,18 @@ async function apply(db: Db, update: SignedUpdate): Promise<UpdateOutcome> {
   if (key.domain.name !== update.zone || served?.id !== key.domainId) return 'NOTAUTH'
   const actor = actorOf(key)
   const zone = await findZoneToChange(db, actor, update.zone)
-  // Under the lock of the zone: the same request at another nameserver has been done, or waits.
+  // Under the zone's lock, so the same request at another nameserver is either done or waiting.
   const answered = await db.dnsUpdate.findUnique({ where: { keyId_mac: { keyId, mac: Uint8Array.from(mac) } } })
   if (answered) return nameOf(answered.rcode)
-  // All records of a name are deleted one by one, so that there the name is looked at first, and each record later.
+  // For a step on all types of a name, this checks only the name; checkChanges checks each record later.
   requireRecords(
     actor,
     zone.id,
     steps.map(({ name, type }) => ({ name, type: type ?? key.types[0] ?? 'ANY' })),
   )
-  const outcome = await carryOut(db, actor, zone, update)
-  await remember(db, update, outcome)
-  await noteUse(db, key)
+  const outcome = await executeUpdate(db, actor, zone, update)
+  await recordUpdate(db, update, outcome)
+  await recordUse(db, key)
   return outcome
 }
 
@@ -77,17 +83,17 @@ function findOpenKey(db: Db, id: string): Promise<OpenKey | null> {
   return db.dnsKey.findUnique({ where: { id }, include: { domain } })
 }
 
-/** A key may do what a token for its part of the zone may do, and events name it. */
+/** The key acts like a token limited to its part of the zone, and events name the key. */
 function actorOf({ id, accountId, domainId, names, types }: DnsKey): Actor {
   const zoneParts = [{ domainId, names, types }]
   return { accountId, tokenId: id, scopes: ['dns:write'], projectIds: null, zoneParts }
 }
 
-async function carryOut(db: Db, actor: Actor, zone: Zone, update: SignedUpdate): Promise<UpdateOutcome> {
+async function executeUpdate(db: Db, actor: Actor, zone: Zone, update: SignedUpdate): Promise<UpdateOutcome> {
   const { prerequisites, steps } = update
   const names = [...new Set([...prerequisites, ...steps].map(({ name }) => name))]
   const rows = names.length > 0 ? await selectRecordsByName(db, { zoneId: zone.id, names }) : []
-  const failed = unmet(prerequisites, rows)
+  const failed = checkPrerequisites(prerequisites, rows)
   if (failed) return failed
   const changes = await checkChanges(db, actor, zone, planUpdate(zone.name, steps, rows))
   await refuseHidden(db, zone, changes)
@@ -96,8 +102,8 @@ async function carryOut(db: Db, actor: Actor, zone: Zone, update: SignedUpdate):
 }
 
 /**
- * Refuses to add what a delegation would hide from every resolver, by the rule with which an import reports such records:
- * the answer to an update has no room for a report, and its sender, often an ACME client, would wait for the name in vain.
+ * Refuses to add records that a delegation would hide from resolvers. An import only reports such records, but the
+ * answer to an update can't, and its sender, often an ACME client, would wait for the name in vain.
  */
 async function refuseHidden(db: Db, zone: Zone, { created, deleted }: Changes): Promise<void> {
   const names = [...new Set(created.flatMap(({ name }) => [name, ...namesAbove(name)]))].filter((name) => name !== '@')
@@ -108,7 +114,7 @@ async function refuseHidden(db: Db, zone: Zone, { created, deleted }: Changes): 
   )
   const gone = new Set(deleted.map(({ id }) => id))
   const cuts = (await selectRecordsByName(db, { zoneId, names })).filter(({ type }) => type === 'NS')
-  // Any delegation of the zone may need the address of a nameserver, not only the one above it.
+  // Any delegation in the zone may need an address as glue, not only the one above its name.
   const addresses = created.filter(({ type }) => type === 'A' || type === 'AAAA').map(({ name }) => name)
   const hosts = [...new Set(addresses)].map((name) => absoluteName(name, zone.name))
   const served = hosts.length === 0 ? [] : await selectNameserversNamed(db, { zoneId, hosts })
@@ -120,7 +126,7 @@ async function refuseHidden(db: Db, zone: Zone, { created, deleted }: Changes): 
   if (hidden) throw new Fault('record_conflict', `The delegation of ${hidden.delegation} hides ${hidden.record.name}.`)
 }
 
-async function remember(db: Db, { keyId, mac, expiresAt }: SignedUpdate, outcome: UpdateOutcome): Promise<void> {
+async function recordUpdate(db: Db, { keyId, mac, expiresAt }: SignedUpdate, outcome: UpdateOutcome): Promise<void> {
   await db.dnsUpdate.createMany({
     data: { keyId, mac: Uint8Array.from(mac), rcode: outcomes[outcome], expiresAt },
     skipDuplicates: true,
@@ -131,17 +137,17 @@ function nameOf(rcode: number): UpdateOutcome {
   return (Object.keys(outcomes) as UpdateOutcome[]).find((name) => outcomes[name] === rcode)!
 }
 
-const useMs = 60_000
+const useResolutionMs = 60_000
 
-/** Once a minute is exact enough. */
-async function noteUse(db: Db, { id, lastUsedAt }: DnsKey): Promise<void> {
+/** Updates the last use at most once a minute. */
+async function recordUse(db: Db, { id, lastUsedAt }: DnsKey): Promise<void> {
   const now = new Date()
-  if (lastUsedAt && now.getTime() - lastUsedAt.getTime() < useMs) return
+  if (lastUsedAt && now.getTime() - lastUsedAt.getTime() < useResolutionMs) return
   await db.dnsKey.update({ where: { id }, data: { lastUsedAt: now } })
 }
 
-/** Forgets updates whose signatures are not accepted any more, and tells how many. */
-export async function forgetOldUpdates(db: Db): Promise<number> {
+/** Deletes updates with expired signatures and returns their number. */
+export async function deleteOldUpdates(db: Db): Promise<number> {
   const { count } = await db.dnsUpdate.deleteMany({ where: { expiresAt: { lt: new Date() } } })
   return count
 }

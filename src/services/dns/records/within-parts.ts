@@ -1,18 +1,18 @@
-// Keeps tokens and keys that are narrowed to parts of zones within them.
+// Enforces the limits of tokens and keys to parts of zones.
 import type { Prisma } from '../../../generated/client.ts'
 import { Fault } from '../../../platform/errors.ts'
 import { type Actor, hasRecord, isWhole, type ZonePart } from '../../identity/index.ts'
 
-type Placed = { name: string; type: string }
+type RecordName = { name: string; type: string }
 
-/** What the actor has of a zone; null: all of it. */
+/** The parts of a zone that the actor has; null for the whole zone. */
 function partsOf({ zoneParts }: Actor, zoneId: string): readonly ZonePart[] | null {
   if (!zoneParts) return null
   const parts = zoneParts.filter(({ domainId }) => domainId === zoneId)
   return parts.some(isWhole) ? null : parts
 }
 
-/** A zone of which the actor has nothing is, to it, not there. */
+/** The actor does not see a zone of which it has no part. */
 export function seesZone(actor: Actor, zoneId: string): boolean {
   return partsOf(actor, zoneId)?.length !== 0
 }
@@ -21,12 +21,12 @@ export function seesWholeZone(actor: Actor, zoneId: string): boolean {
   return partsOf(actor, zoneId) === null
 }
 
-export function mayTouch(actor: Actor, zoneId: string, record: Placed): boolean {
+export function mayTouch(actor: Actor, zoneId: string, record: RecordName): boolean {
   return partsOf(actor, zoneId)?.some((part) => hasRecord(part, record)) ?? true
 }
 
-/** Refuses the first record that is outside. */
-export function requireRecords(actor: Actor, zoneId: string, records: Iterable<Placed>): void {
+/** Throws for the first record outside the actor's parts. */
+export function requireRecords(actor: Actor, zoneId: string, records: Iterable<RecordName>): void {
   const parts = partsOf(actor, zoneId)
   if (!parts) return
   for (const record of records) {
@@ -42,7 +42,7 @@ export function requireWholeZone(actor: Actor, zoneId: string): void {
   if (partsOf(actor, zoneId)) throw new Fault('token_limited_to_records', 'The token cannot access the whole zone.')
 }
 
-// `_` and `%` stand for others in a pattern of SQL.
+// Escapes wildcards of SQL patterns.
 const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')
 
 function named(pattern: string): Prisma.DnsRecordWhereInput {
@@ -52,7 +52,7 @@ function named(pattern: string): Prisma.DnsRecordWhereInput {
   return { name: pattern }
 }
 
-/** The condition that a record of the zone is within what the actor has of it. */
+/** Matches records within the actor's parts of the zone. */
 export function recordsWithin(actor: Actor, zoneId: string): Prisma.DnsRecordWhereInput {
   const parts = partsOf(actor, zoneId)
   if (!parts) return {}

@@ -1,21 +1,21 @@
-// Signals that have a parent take the first DS of a zone by itself (RFC 9615): its CDS and CDNSKEY records below the names of
-// its nameservers, in the platform's own signed zone.
+// DNSSEC bootstrapping (RFC 9615): CDS and CDNSKEY records below the names of a zone's nameservers, in the platform's
+// own signed zone, from which a parent can take the zone's first DS automatically.
 import { dsTextOf } from '../../../dns/dnssec/ds-texts.ts'
 import { keyFlags, signingAlgorithm } from '../../../dns/dnssec/keys.ts'
 import { nameserversOf } from '../../domains/index.ts'
 
-/** A zone that waits for its first DS; public keys are in base64. */
+/** A zone that waits for its first DS; public keys are base64. */
 export type Signal = {
   name: string
   nameservers: readonly string[]
   keys: readonly { tag: number; publicKey: string }[]
 }
 
-// Parents look for them from time to time, and they are of no use once the DS is there.
+// Short, because they are useless once the DS exists.
 const signalTtl = 300
 const maxNameCharacters = 253
 
-/** The lines of these signals in a zone; none where not every nameserver's name is in it, since a parent wants all. */
+/** The signals in a zone. Omits those without all nameserver names in the zone, since parents require all of them. */
 export function signalLines(zone: string, pool: readonly string[], signals: readonly Signal[]): string[] {
   return signals.flatMap(({ name, nameservers, keys }) => {
     const owners = nameserversOf(pool, nameservers).map((host) => `_dsboot.${name}._signal.${host.toLowerCase()}`)

@@ -12,30 +12,30 @@ export type ZoneJob =
   | ({ kind: 'export' } & ZoneExport)
   | ({ kind: 'batch'; actor: Actor; path: string } & BatchRequest)
 
-/** Work to start, or the number of work that nobody waits for any more. */
+/** A job to start, or the id of a job to cancel. */
 export type ToThread = { id: number; job: ZoneJob } | { cancel: number }
 
-/** An error as it travels: a fault, or the parts of any other one by which it is told apart. */
-export type SentError =
+/** A serialized error: a fault, or the identifying parts of another error. */
+export type SerializedError =
   | { fault: FaultCode; detail: string; members: FaultMembers }
   | { message: string; code: string | undefined; stack: string | undefined }
 
-/** A zone file or JSON as octets, so that the main thread need not serialize anything. */
+/** A zone file or JSON as bytes, so the main thread need not serialize anything. */
 export type ZoneFileResult = { octets: Uint8Array<ArrayBuffer>; etag: string }
 export type ZoneImportResult = { octets: Uint8Array<ArrayBuffer> }
 
 export type Results = { import: ZoneImportResult; export: ZoneFileResult; batch: PlannedBatch }
 export type AnyResult = Results[keyof Results]
 
-export type FromThread = { id: number } & ({ result: AnyResult } | { error: SentError })
+export type FromThread = { id: number } & ({ result: AnyResult } | { error: SerializedError })
 
-export function packError(error: unknown): SentError {
+export function serializeError(error: unknown): SerializedError {
   if (error instanceof Fault) return { fault: error.code, detail: error.message, members: error.members }
   const { message, code, stack } = error as Error & { code?: string }
   return { message: String(message), code, stack }
 }
 
-export function unpackError(sent: SentError): Error {
+export function deserializeError(sent: SerializedError): Error {
   if ('fault' in sent) return new Fault(sent.fault, sent.detail, sent.members)
   return Object.assign(new Error(sent.message), { code: sent.code, stack: sent.stack })
 }

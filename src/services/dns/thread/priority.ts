@@ -1,17 +1,17 @@
-// Lower priority for the work on large zones, so that answers come first. On Linux a priority belongs to a thread.
+// Lowers the priority of work on large zones, so responses come first. On Linux, each thread has its own priority.
 import { readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 const low = 10
 const lowered = new Set<number>()
 
-/** Lowers the thread that calls it; elsewhere than on Linux it would be the whole process. */
-export function lowerThread(): void {
+/** Lowers the calling thread, on Linux only; elsewhere it would lower the whole process. */
+export function lowerThreadPriority(): void {
   if (process.platform === 'linux') lower(0)
 }
 
-/** Lowers the process of PostgreSQL that serves a connection, if it is on this machine and we may. */
-export function lowerBackend(databaseUrl: string, pid: number): void {
+/** Lowers the PostgreSQL process of a connection, if it runs on this machine and we are allowed to. */
+export function lowerBackendPriority(databaseUrl: string, pid: number): void {
   if (lowered.has(pid) || !isLocal(databaseUrl) || !isPostgres(pid)) return
   lowered.add(pid)
   lower(pid)
@@ -21,7 +21,7 @@ function lower(pid: number): void {
   try {
     setPriority(pid, low)
   } catch {
-    // Not allowed here: it then competes as an equal.
+    // Without permission, it keeps its priority.
   }
 }
 
@@ -30,7 +30,7 @@ function isLocal(databaseUrl: string): boolean {
   return ['', 'localhost', '127.0.0.1', '[::1]'].includes(host) || host.startsWith('%2F')
 }
 
-/** A database in a container is reached on loopback too, but its process ids are not ours. */
+/** Guards against process ids of a database in a container, which also listens on loopback. */
 function isPostgres(pid: number): boolean {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('postgres: ')

@@ -1,24 +1,31 @@
-// The thread that works on large zones: parses, compares and writes them beside the event loop, on its own connections.
+// The worker thread for large zones: parses, compares and writes them off the event loop, on its own connections.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { backendOf, type Db, onConnection, openDatabase } from '../../../platform/database/database.ts'
 import { planLargeBatch } from '../records/batches.ts'
 import { importAlone, octetsOf, textOf } from '../zones/zone-files.ts'
 import { exportText, type Pace } from '../zones/zones.ts'
-import { type AnyResult, type FromThread, packError, type ThreadData, type ToThread, type ZoneJob } from './messages.ts'
-import { lowerBackend, lowerThread } from './priority.ts'
+import {
+  type AnyResult,
+  type FromThread,
+  serializeError,
+  type ThreadData,
+  type ToThread,
+  type ZoneJob,
+} from './messages.ts'
+import { lowerBackendPriority, lowerThreadPriority } from './priority.ts'
 
 const main = parentPort!
 const { databaseUrl, connections } = workerData as ThreadData
 const db = openDatabase(databaseUrl, connections, { class: 'zones' })
 const running = new Map<number, AbortController>()
-// The thread rests as long as it worked, so that it takes half of a processor at most.
+// The thread sleeps as long as it has worked, so it uses at most half a CPU.
 const maxRestMs = 20
 
-lowerThread()
+lowerThreadPriority()
 
 async function work(connection: Db, job: ZoneJob, pace: Pace): Promise<AnyResult> {
-  lowerBackend(databaseUrl, backendOf(connection))
+  lowerBackendPriority(databaseUrl, backendOf(connection))
   if (job.kind === 'batch') return planLargeBatch(connection, job.actor, job.path, job)
   if (job.kind === 'export') {
     const { text, etag } = await exportText(connection, job, pace)
@@ -44,7 +51,7 @@ async function run(id: number, job: ZoneJob): Promise<void> {
   try {
     answer = { id, result: await onConnection(db, (connection) => work(connection, job, pace)) }
   } catch (error) {
-    answer = { id, error: packError(error) }
+    answer = { id, error: serializeError(error) }
   }
   running.delete(id)
   main.postMessage(answer, 'result' in answer && 'octets' in answer.result ? [answer.result.octets.buffer] : [])

@@ -1,20 +1,20 @@
-// Starts the thread that works on large zones, gives accounts their turns on it, and replaces it when it fails.
+// Manages the worker thread for large zones: starts and replaces it, and shares it fairly between accounts.
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { Fault } from '../../../platform/errors.ts'
 import { programFile } from '../../../platform/installation.ts'
 import {
   type AnyResult,
+  deserializeError,
   type FromThread,
   type Results,
   type ThreadData,
   type ToThread,
-  unpackError,
   type ZoneJob,
 } from './messages.ts'
 
 export type ZoneThread = {
-  /** Resolves with the result; rejects with the reason of the signal when that aborts first. */
+  /** Resolves with the result, or rejects with the signal's reason when it aborts. */
   run<K extends ZoneJob['kind']>(
     accountId: string,
     job: ZoneJob & { kind: K },
@@ -23,13 +23,13 @@ export type ZoneThread = {
   close(): Promise<void>
 }
 
-// While the database works for one, the thread can work for another.
-const atOnce = 2
-// An account's next work waits until its last is done; beyond this many it is refused.
+// The thread works on one job while the database works on another.
+const concurrency = 2
+// An account's jobs run one at a time; more than this many waiting ones are refused.
 const maxWaiting = 10
-// A file of 16 MiB with as many records as operators may allow takes half of it.
+// A file of 16 MiB with the maximum number of records takes half of this.
 const maxHeapMb = 1_024
-// Its heap keeps the size that the largest zone needed, some 70 MB after one of 50,000 records.
+// An idle thread ends, because its heap stays as large as its largest zone: about 70 MB after 50,000 records.
 const idleMs = 60_000
 const program = programFile('src/services/dns/thread/worker')
 
@@ -45,7 +45,7 @@ function startWorker(data: ThreadData): Worker {
 }
 
 export function createZoneThread(databaseUrl: string, log: Logger, createWorker = startWorker): ZoneThread {
-  /** By account, in the order of their turns. */
+  /** Waiting tasks by account, in the order of the accounts' turns. */
   const waiting = new Map<string, Task[]>()
   const running = new Map<number, Task>()
   let worker: Worker | null = null
@@ -61,11 +61,11 @@ export function createZoneThread(databaseUrl: string, log: Logger, createWorker 
   }
 
   function start(): Worker {
-    const started = createWorker({ databaseUrl, connections: atOnce })
+    const started = createWorker({ databaseUrl, connections: concurrency })
     started.on('message', (message: FromThread) => {
       const task = running.get(message.id)
       running.delete(message.id)
-      task?.settle('result' in message ? message : { error: unpackError(message.error) })
+      task?.settle('result' in message ? message : { error: deserializeError(message.error) })
       next()
       if (running.size === 0 && worker === started) idle = setTimeout(end, idleMs).unref()
     })
@@ -78,7 +78,7 @@ export function createZoneThread(databaseUrl: string, log: Logger, createWorker 
       for (const task of lost) task.settle({ error: new Fault('overloaded', undefined, { retryAfterSeconds: 5 }) })
       next()
     })
-    // A program that has nothing else to do may end.
+    // The thread must not keep the process alive.
     started.unref()
     return started
   }
@@ -87,14 +87,14 @@ export function createZoneThread(databaseUrl: string, log: Logger, createWorker 
     worker?.postMessage(message, transfer)
   }
 
-  /** Accounts take turns, each with one piece of work at a time. */
+  /** Starts waiting tasks: accounts take turns, each with one task at a time. */
   function next(): void {
     const busy = new Set(Array.from(running.values(), ({ accountId }) => accountId))
     for (const [accountId, tasks] of waiting) {
-      if (closed || running.size >= atOnce) return
+      if (closed || running.size >= concurrency) return
       if (busy.has(accountId)) continue
       const task = tasks.shift()!
-      // To the end of the order, behind all others who wait.
+      // Move the account behind all others.
       waiting.delete(accountId)
       if (tasks.length > 0) waiting.set(accountId, tasks)
       busy.add(accountId)
@@ -106,8 +106,8 @@ export function createZoneThread(databaseUrl: string, log: Logger, createWorker 
     }
   }
 
-  function drop({ id, accountId }: Task): void {
-    // What is under way stays in its place until the thread says that it has stopped.
+  function cancelTask({ id, accountId }: Task): void {
+    // A running task keeps its slot until the thread reports that it has stopped.
     if (running.has(id)) send({ cancel: id })
     const left = (waiting.get(accountId) ?? []).filter((task) => task.id !== id)
     if (left.length > 0) waiting.set(accountId, left)
@@ -133,7 +133,7 @@ export function createZoneThread(databaseUrl: string, log: Logger, createWorker 
           },
         }
         function abort(): void {
-          drop(task)
+          cancelTask(task)
           reject(signal.reason)
         }
         if (signal.aborted) return reject(signal.reason)

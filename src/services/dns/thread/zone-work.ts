@@ -1,4 +1,4 @@
-// Imports and exports of zones: small ones at once on the event loop, large ones in the thread, within bounded memory.
+// Imports and exports zones, small ones on the event loop and large ones in a thread, with limited memory.
 import type { Logger } from 'pino'
 import { type Database, onConnection } from '../../../platform/database/database.ts'
 import { Fault } from '../../../platform/errors.ts'
@@ -11,19 +11,19 @@ import { type ExportOptions, exportText, zoneFileLimitBytes } from '../zones/zon
 import type { ZoneFileResult, ZoneImportResult } from './messages.ts'
 import { createZoneThread } from './zone-thread.ts'
 
-// What takes the event loop some milliseconds. Larger work is done by the thread, and by an account one at a time.
+// Up to these sizes, work takes a few milliseconds on the event loop. Larger work goes to the thread.
 const smallFileBytes = 8 * 1024
 const smallZoneRecords = 250
 const smallBatch = 100
-// Files in memory at one time, whoever sends them.
-const uploadedBytes = 4 * zoneFileLimitBytes
+// Total size of files in memory at a time.
+const maxUploadedBytes = 4 * zoneFileLimitBytes
 const timeLimitMs = 60_000
 
 /** A zone file that is being received. */
 export type ZoneUpload = {
-  /** Throws if the file or all files together are too large, or if another large one of the account is under way. */
+  /** Throws if this file or all files together are too large, or the account has another large upload in progress. */
   push(chunk: Uint8Array): void
-  /** Frees its memory and its place. */
+  /** Frees its memory and the account's slot. */
   discard(): void
 }
 
@@ -32,16 +32,16 @@ export type ZoneExportOptions = { options: ExportOptions; signal: AbortSignal }
 
 export type ZoneWork = {
   upload(accountId: string): ZoneUpload
-  /** Replaces the records of a zone by those of a file, or tells what that would change. The result is JSON. */
+  /** Replaces the records of a zone with those of a file, or previews the changes. The result is JSON. */
   importZone(actor: Actor, path: string, options: ZoneImportOptions): Promise<ZoneImportResult>
   exportZone(actor: Actor, path: string, options: ZoneExportOptions): Promise<ZoneFileResult>
-  /** Works a large batch out; null for a small one, which is done as fast without. */
+  /** Plans a large batch in the thread; returns null for a small one, which needs no plan. */
   planBatch(actor: Actor, path: string, request: BatchRequest): Promise<PlannedBatch | null>
   close(): Promise<void>
 }
 
 class Upload implements ZoneUpload {
-  readonly #claims: Claims
+  readonly #claims: UploadLimits
   readonly #accountId: string
   #chunks: Uint8Array[] = []
   #bytes = 0
@@ -49,7 +49,7 @@ class Upload implements ZoneUpload {
   #claimed = false
   #discarded = false
 
-  constructor(claims: Claims, accountId: string) {
+  constructor(claims: UploadLimits, accountId: string) {
     this.#claims = claims
     this.#accountId = accountId
   }
@@ -68,7 +68,7 @@ class Upload implements ZoneUpload {
     this.#chunks.push(chunk)
   }
 
-  /** What was on its way when the client went must not claim anything that nobody gives back. */
+  /** Chunks that arrive after the client disconnected must not claim anything, because nobody would release it. */
   #refuseDiscarded(): void {
     if (this.#discarded) throw new Fault('invalid_request', 'The connection was closed before the response.')
   }
@@ -79,7 +79,7 @@ class Upload implements ZoneUpload {
     this.#claimed = true
   }
 
-  /** All of it in one piece that can be handed to the thread; the memory stays counted until `discard`. */
+  /** Returns the file as one transferable buffer; its memory counts until `discard`. */
   take(): ArrayBuffer {
     this.#refuseDiscarded()
     const octets = new Uint8Array(this.#bytes)
@@ -102,8 +102,8 @@ class Upload implements ZoneUpload {
   }
 }
 
-/** The accounts that import a large file in this process, and the memory of all files. */
-class Claims {
+/** The accounts with a large import in this process, and the memory of all files. */
+class UploadLimits {
   readonly #accounts = new Set<string>()
   #bytes = 0
 
@@ -117,23 +117,23 @@ class Claims {
   }
 
   reserve(bytes: number): void {
-    if (bytes > 0 && this.#bytes + bytes > uploadedBytes) {
+    if (bytes > 0 && this.#bytes + bytes > maxUploadedBytes) {
       throw new Fault('overloaded', 'Too many large files are being imported.', { retryAfterSeconds: 5 })
     }
     this.#bytes += bytes
   }
 }
 
-/** Whether a few octets of a file may stand for very many records. */
-const generates = (octets: ArrayBuffer) => /\$generate/i.test(Buffer.from(octets).toString('latin1'))
+/** Whether the file may generate many records from a few bytes. */
+const hasGenerate = (octets: ArrayBuffer) => /\$generate/i.test(Buffer.from(octets).toString('latin1'))
 
-/** What a zone file depends on, without the rest of the configuration: it is sent to the thread. */
-const exported = ({ nameservers, edge }: ExportOptions) => ({ nameservers, edge: { addresses: edge.addresses } })
+/** The settings on which a zone file depends, to send to the thread. */
+const exportSettings = ({ nameservers, edge }: ExportOptions) => ({ nameservers, edge: { addresses: edge.addresses } })
 
 export type ZoneWorkOptions = { db: Database; databaseUrl: string; log: Logger }
 
 export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneWork {
-  const claims = new Claims()
+  const claims = new UploadLimits()
   const thread = createZoneThread(databaseUrl, log)
 
   async function isSmallZone(actor: Actor, path: string): Promise<boolean> {
@@ -141,8 +141,8 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
     return records <= smallZoneRecords
   }
 
-  /** Ends work that takes too long. */
-  async function inTime<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /** Aborts work that takes too long. */
+  async function withTimeout<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const limit = new AbortController()
     const timer = setTimeout(() => {
       const detail = 'Processing the zone took too long. Nothing was changed.'
@@ -158,12 +158,12 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
   return {
     upload: (accountId) => new Upload(claims, accountId),
     importZone(actor, path, { upload, signal, ...wanted }) {
-      const replacement = { ...wanted, options: exported(wanted.options) }
+      const replacement = { ...wanted, options: exportSettings(wanted.options) }
       const file = upload as Upload
-      return inTime(signal, async (signal) => {
+      return withTimeout(signal, async (signal) => {
         const isSmall = (await isSmallZone(actor, path)) && file.isSmall
         const octets = file.take()
-        if (isSmall && !generates(octets)) {
+        if (isSmall && !hasGenerate(octets)) {
           const request = { actor, path, file: textOf(octets), ...replacement }
           const pace = async () => signal.throwIfAborted()
           const view = await onConnection(db, (connection) => importRecords(connection, request, pace))
@@ -175,8 +175,8 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
       })
     },
     exportZone(actor, path, { options, signal }) {
-      return inTime(signal, async (signal) => {
-        const request = { actor, path, options: exported(options) }
+      return withTimeout(signal, async (signal) => {
+        const request = { actor, path, options: exportSettings(options) }
         if (!(await isSmallZone(actor, path))) {
           return thread.run(actor.accountId, { kind: 'export', ...request }, signal)
         }
@@ -189,8 +189,8 @@ export function createZoneWork({ db, databaseUrl, log }: ZoneWorkOptions): ZoneW
       refuseOversized(batch)
       if (sizeOf(batch) <= smallBatch) return null
       const job = { kind: 'batch' as const, actor, path, batch, dryRun }
-      // Short enough to be finished, whether the client is still there or not.
-      return inTime(new AbortController().signal, (signal) => thread.run(actor.accountId, job, signal))
+      // Short enough to finish even if the client disconnects.
+      return withTimeout(new AbortController().signal, (signal) => thread.run(actor.accountId, job, signal))
     },
     close: () => thread.close(),
   }

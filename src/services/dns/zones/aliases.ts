@@ -1,4 +1,4 @@
-// ALIAS records that lead out of their zones: what is to be looked up, and the addresses that were found.
+// ALIAS records with targets outside their zones: the names to look up, and their addresses.
 import { enqueue } from '../../../jobs/queue.ts'
 import { type Database, type Db, inTransaction } from '../../../platform/database/database.ts'
 import { type AliasRow, noteChangedNames, queueOverdueAliases, writeAliasRows } from '../sql/alias-statements.ts'
@@ -14,7 +14,7 @@ export type AliasZone = {
   known: Map<string, AliasRow>
 }
 
-/** Null for a zone that is gone. */
+/** Returns null if the zone was deleted. */
 export async function readAliasZone(db: Database, id: string): Promise<AliasZone | null> {
   const zone = await db.domain.findUnique({ where: { id }, select: { name: true } })
   if (!zone) return null
@@ -26,31 +26,31 @@ export async function readAliasZone(db: Database, id: string): Promise<AliasZone
   return { id, name: zone.name, aliases, known: new Map(known.map(({ domainId: _id, ...row }) => [row.name, row])) }
 }
 
-const recordsInAPage = 2_000
+const pageSize = 2_000
 
 /** All records of a zone, in pages. */
 export async function* zoneInPages(db: Database, zoneId: string) {
   let after = { afterName: '', afterId: '' }
   for (;;) {
-    const page = await selectRecordPage(db, { zoneId, ...after, limit: recordsInAPage })
+    const page = await selectRecordPage(db, { zoneId, ...after, limit: pageSize })
     yield page
     const last = page.at(-1)
-    if (!last || page.length < recordsInAPage) return
+    if (!last || page.length < pageSize) return
     after = { afterName: last.name, afterId: last.id }
   }
 }
 
 export type AliasChanges = {
   rows: AliasRow[]
-  /** Names that lead nowhere outside any more. */
+  /** Names without an outside target any more. */
   gone: string[]
-  /** Names whose answers change, so that the zone has a new version. */
+  /** Names whose answers change, which causes a new version of the zone. */
   changed: string[]
-  /** When the next of them is due; null for never. */
+  /** When the next lookup is due; null for never. */
   nextAt: Date | null
 }
 
-/** `guard` throws if somebody else is to write them. */
+/** `guard` throws if another worker has the job. */
 export async function storeAliases(
   db: Database,
   zoneId: string,
@@ -65,7 +65,7 @@ export async function storeAliases(
       await db.domain.updateMany({ where: { id: zoneId }, data: { serial: { increment: 1 } } })
       await noteChangedNames(db, { zoneId, names: changed })
     }
-    // The zone before the job, as those who change records lock them.
+    // Lock order everywhere: zone, job.
     await guard(db)
     if (nextAt) await enqueue(db, { kind: 'alias', key: zoneId, payload: { domainId: zoneId }, runAt: nextAt })
   })
@@ -73,7 +73,7 @@ export async function storeAliases(
 
 const overdueMs = 30 * 60_000
 
-/** Tells how many. */
+/** Queues overdue lookups and returns their number. */
 export async function requeueOverdueAliases(db: Database): Promise<number> {
   const queued = await queueOverdueAliases(db, { before: new Date(Date.now() - overdueMs) })
   return queued.length

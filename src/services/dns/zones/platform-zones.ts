@@ -1,16 +1,16 @@
-// The platform's own zones, made from the configuration: the domain of deployments, and the names of nameservers.
+// The platform's own zones, derived from the configuration: the deployments' domain, and the nameservers' names.
 import { isIPv6 } from 'node:net'
 import type { Config } from '../../../config.ts'
 import { listenAddress } from '../../../dns/listen-address.ts'
 import type { Db } from '../../../platform/database/database.ts'
 import { generatedTtl } from './zones.ts'
 
-/** The settings that the platform's own zones are made from. */
+/** The settings from which the platform's own zones are derived. */
 export type PlatformZoneOptions = Pick<Config, 'nameservers' | 'nameserverListen' | 'production'> & {
   edge: Pick<Config['edge'], 'domain' | 'addresses'>
 }
 
-/** A zone that is not verified does not own the names below it, so customers may attach them. */
+/** An unverified zone does not own the names below it, so customers can attach them. */
 type PlatformZone = {
   verified: boolean
   records: string[]
@@ -28,8 +28,8 @@ const addressLine = (name: string, address: string) =>
   `${isIPv6(address) ? 'AAAA' : 'A'} ${generatedTtl} ${name} ${address}`
 
 /**
- * Addresses of a name of the pool: where its nameserver listens or, if others cannot use that, the address of the edge
- * at its index. The names take turns, so that two beside each other have both nameservers.
+ * The addresses of a name in the pool: where its nameserver listens or, if that is not reachable from outside, the edge
+ * address at its index. Names alternate, so two adjacent ones have both nameservers.
  */
 function addressesOf(options: PlatformZoneOptions, place: number): string[] {
   const index = place % Math.max(2, options.nameserverListen.length)
@@ -43,8 +43,7 @@ function addressesOf(options: PlatformZoneOptions, place: number): string[] {
 function zoneOfHost(options: PlatformZoneOptions, host: string): string | null {
   const domain = options.edge.domain.toLowerCase()
   if (host.endsWith(`.${domain}`)) return domain
-  // In production somebody else serves that zone, and our catalog must not replace it on shared secondaries. On a
-  // developer's machine nobody else does.
+  // In production, another server has that zone, and our catalog must not replace it on shared secondaries.
   const parent = host.slice(host.indexOf('.') + 1)
   return options.production || !parent.includes('.') ? null : parent
 }
@@ -67,8 +66,8 @@ export function platformZones(options: PlatformZoneOptions): PlatformZones {
 }
 
 /**
- * Gives each zone a row for its serial, which grows with every challenge. It grows here too, at every start, because
- * the configuration may have changed and secondaries transfer a zone only if its serial grew.
+ * Gives each zone a row for its serial, which increases with every challenge. It also increases here, at every start,
+ * because the configuration may have changed and secondaries transfer a zone only if its serial increases.
  */
 export async function announcePlatformZones(db: Db, zones: PlatformZones): Promise<void> {
   for (const name of zones.keys()) {

@@ -1,5 +1,5 @@
-// Secondaries that do not serve a zone as it is here: a row while that lasts, and an event when it begins and ends. Of those of
-// customers, what they served when they were last asked.
+// Secondaries that lag behind: a row for the duration of a lag, and events at its start and end. Also stores the last
+// check of each customer's secondary.
 import type { Static } from '@sinclair/typebox'
 import { type Database, type Db, inTransaction } from '../../../platform/database/database.ts'
 import type { lagReasons, probeErrors, SecondaryLag, SecondaryStatus } from '../../../schemas/secondaries.ts'
@@ -26,7 +26,7 @@ export type NewLag = { zoneId: string; secondary: string; served: number | null;
 
 const zoneOf = { name: true, serial: true, accountId: true, projectId: true } as const
 
-/** Tells the owner of the zone, once. */
+/** Starts a lag, with an event for the owner of the zone, or updates its reason. */
 export async function beginLag(db: Database, lag: NewLag): Promise<void> {
   const { zoneId: domainId, secondary, served, reason, since } = lag
   await inTransaction(db, async (db) => {
@@ -37,7 +37,7 @@ export async function beginLag(db: Database, lag: NewLag): Promise<void> {
       skipDuplicates: true,
     })
     if (made.count === 0) await db.secondaryLag.updateMany({ where: { domainId, secondary }, data: { reason } })
-    else await tell(db, 'dns.secondary.lagging', zone, { secondary, served, reason, since })
+    else await appendLagEvent(db, 'dns.secondary.lagging', zone, { secondary, served, reason, since })
   })
 }
 
@@ -50,18 +50,23 @@ export async function endLag(db: Database, domainId: string, secondary: string):
     if (!zone || !lag) return
     const gone = await db.secondaryLag.deleteMany({ where: { domainId, secondary } })
     if (gone.count === 0) return
-    await tell(db, 'dns.secondary.current', zone, { secondary, served: zone.serial, reason: null, since: lag.since })
+    await appendLagEvent(db, 'dns.secondary.current', zone, {
+      secondary,
+      served: zone.serial,
+      reason: null,
+      since: lag.since,
+    })
   })
 }
 
-type Told = Pick<NewLag, 'secondary' | 'served' | 'since'> & { reason: LagReason | null }
-type Owned = { name: string; serial: number; accountId: string; projectId: string }
+type LagEvent = Pick<NewLag, 'secondary' | 'served' | 'since'> & { reason: LagReason | null }
+type LaggingZone = { name: string; serial: number; accountId: string; projectId: string }
 
-function tell(
+function appendLagEvent(
   db: Db,
   type: 'dns.secondary.lagging' | 'dns.secondary.current',
-  { name: domain, serial, accountId, projectId }: Owned,
-  { secondary, served, reason, since }: Told,
+  { name: domain, serial, accountId, projectId }: LaggingZone,
+  { secondary, served, reason, since }: LagEvent,
 ): Promise<void> {
   const data: Static<typeof SecondaryLag> = {
     domain,
@@ -75,8 +80,8 @@ function tell(
   return append(db, [{ accountId, projectId, type, actor: 'system', subject: domain, data }])
 }
 
-/** For a secondary that is told no more: nobody has to know. */
-export async function forgetLag(db: Database, domainId: string, secondary: string): Promise<void> {
+/** Deletes the lag of a removed secondary, without an event. */
+export async function deleteLag(db: Database, domainId: string, secondary: string): Promise<void> {
   await db.secondaryLag.deleteMany({ where: { domainId, secondary } })
 }
 
@@ -89,25 +94,28 @@ export async function knownLags(db: Database): Promise<StoredLag[]> {
   })
 }
 
-type Known = { reason: LagReason; since: Date }
+type StoredReason = { reason: LagReason; since: Date }
 
-/** Why a nameserver is not current: what it said itself, or else what the one that tells it knows. */
-export function whyBehind(current: boolean, error: LagReason | null, known: Known | undefined) {
+/** Explains why a nameserver is not current, from its own answer or from the sender of NOTIFY. */
+export function explainLag(current: boolean, error: LagReason | null, known: StoredReason | undefined) {
   if (current) return { error: null, reason: null, since: null }
-  const why = known && (error === null || error === 'not_served') ? known.reason : (error ?? 'behind')
-  return { error: why, reason: details[why], since: known?.since.toISOString() ?? null }
+  const code = known && (error === null || error === 'not_served') ? known.reason : (error ?? 'behind')
+  return { error: code, reason: details[code], since: known?.since.toISOString() ?? null }
 }
 
-/** By secondary, what is known of why each lags in a zone. */
-export async function lagsOf(db: Db, domainId: string): Promise<Map<string, Known>> {
+/** The lags of a zone by secondary. */
+export async function lagsOf(db: Db, domainId: string): Promise<Map<string, StoredReason>> {
   const found = await db.secondaryLag.findMany({ where: { domainId } })
   return new Map(found.map(({ secondary, reason, since }) => [secondary, { reason: reason as LagReason, since }]))
 }
 
 type Check = { zoneId: string; secondary: string; serial: number | null; error: (typeof probeErrors)[number] | null }
 
-export async function noteCheck(db: Database, { zoneId: domainId, secondary, serial, error }: Check): Promise<void> {
-  // It may have been asked while its key was deleted.
+export async function recordSecondaryCheck(
+  db: Database,
+  { zoneId: domainId, secondary, serial, error }: Check,
+): Promise<void> {
+  // Its key may have been deleted during the check.
   if (!(await db.dnsKey.findFirst({ where: { domainId, notify: { has: secondary } }, select: { id: true } }))) return
   const now = { serial: serial === null ? null : BigInt(serial), error, checkedAt: new Date() }
   await db.secondaryCheck.upsert({
@@ -117,10 +125,10 @@ export async function noteCheck(db: Database, { zoneId: domainId, secondary, ser
   })
 }
 
-// What a response shows of them; each was asked before, so that none is asked for who looks.
+// The maximum in a response, which shows earlier checks and queries no secondary.
 const maxSecondaries = 100
 
-/** The secondaries that the keys of a zone name; none to whoever may not see its keys. */
+/** The secondaries in the keys of a zone; empty if the actor can't see the keys. */
 export async function secondariesOf(db: Db, actor: Actor, zone: Zone): Promise<Static<typeof SecondaryStatus>[]> {
   if (!seesWholeZone(actor, zone.id)) return []
   const ofZone = { where: { domainId: zone.id } }
@@ -139,9 +147,9 @@ export async function secondariesOf(db: Db, actor: Actor, zone: Zone): Promise<S
     }
     const serial = check.serial === null ? null : Number(check.serial)
     const current = serial === zone.serial
-    // Serial arithmetic: one that is ahead of us lags by nothing.
+    // Serial arithmetic: a secondary ahead of us does not lag.
     const behind = serial === null ? null : Math.max(0, (zone.serial - serial) | 0)
-    const why = whyBehind(current, check.error as LagReason | null, lags.get(address))
-    return { address, serial, behind, current, ...why, checkedAt: check.checkedAt.toISOString() }
+    const lag = explainLag(current, check.error as LagReason | null, lags.get(address))
+    return { address, serial, behind, current, ...lag, checkedAt: check.checkedAt.toISOString() }
   })
 }

@@ -1,4 +1,4 @@
-// The zones that the nameservers answer for, as their snapshot reads them.
+// Reads the zones that the nameservers serve, for their snapshot.
 import { type Database, type Db, onConnection, transactionOn } from '../../../platform/database/database.ts'
 import { signalLines } from '../sql/signals.ts'
 import type { ServedSigning } from '../sql/signature-statements.ts'
@@ -9,29 +9,29 @@ export { aliasedType } from '../sql/alias-statements.ts'
 export type { ServedSigning } from '../sql/signature-statements.ts'
 export { challengeType } from '../sql/statements.ts'
 
-/** Of several claims to one name, the one that is served; `refused` if its account is suspended so that none is. */
+/** The served one of several claims to a name; `refused` if a suspension of its account includes DNS. */
 export type ServedZoneState = { name: string; id: string; serial: number; verified: boolean; refused: boolean }
 
 type ServedZone = ServedZoneState & {
   accountId: string
-  /** Null for a zone that is not signed. */
+  /** Null for an unsigned zone. */
   signing?: ServedSigning | null
-  /** Signatures of this version or a later one are in use as long as their sets stay; without it, that is not known. */
+  /** Signatures of this version or later stay in use while their sets are unchanged; undefined if unknown. */
   signaturesSince?: number
-  /** Those of the claim; empty for the first two of the pool, which the platform's own zones have. */
+  /** The nameservers of the claim; empty means the first two of the pool. */
   nameservers?: readonly string[]
 }
 
-/** `records` has one per line: type, ttl, name and value with a blank between; no value has a line break in it. */
+/** `records` has one record per line: type, TTL, name and value, separated by spaces. Values contain no line breaks. */
 export type ServedZoneRow = ServedZone & { records: string }
 
-/** What changed since a version: names, the lines that these have now, and all extras, such as challenges. */
+/** The changes since a version: changed names with their current lines, and all extras, such as challenges. */
 export type ServedZoneChange = ServedZone & { names: readonly string[]; records: string }
 
-/** Zones that have too many records to be read at once, or too many changes: `readLargeZone` reads each by itself. */
-export type Read<Row> = { rows: Row[]; large: string[] }
+/** `large`: zones with too many records or changes to read at once; read each with `readLargeZone`. */
+export type ReadResult<Row> = { rows: Row[]; large: string[] }
 
-/** The next `limit` zones of customers by name, without their records: enough to see what changed. */
+/** The next `limit` zones of customers by name, without records, which is enough to detect changes. */
 export function readServedStates(
   db: Db,
   platform: PlatformZones,
@@ -41,15 +41,15 @@ export function readServedStates(
   return readZoneStates(db, { after, except: [...platform.keys()], limit })
 }
 
-/** Zones by name, each with all its records from one moment. What does not come back is not served. */
+/** Reads zones by name, each with a consistent set of records. Missing zones are not served. */
 export async function readServedZones(
   db: Db,
   platform: PlatformZones,
   names: readonly string[],
-): Promise<Read<ServedZoneRow>> {
+): Promise<ReadResult<ServedZoneRow>> {
   const own = names.filter((name) => platform.has(name))
   const others = names.filter((name) => !platform.has(name))
-  const read: Read<ServedZoneRow> = { rows: [], large: [] }
+  const read: ReadResult<ServedZoneRow> = { rows: [], large: [] }
   for (const { records, extras, ...row } of others.length === 0 ? [] : await readZones(db, { names: others })) {
     if (records === null) read.large.push(row.name)
     else read.rows.push({ ...row, records: linesOf(records, extras) })
@@ -58,12 +58,12 @@ export async function readServedZones(
   return read
 }
 
-/** Changes of zones since the versions that are known. What does not come back is not served. */
+/** Reads changes of zones since known versions. Missing zones are not served. */
 export async function readServedChanges(
   db: Db,
   known: readonly { name: string; id: string; serial: number }[],
-): Promise<Read<ServedZoneChange>> {
-  const read: Read<ServedZoneChange> = { rows: [], large: [] }
+): Promise<ReadResult<ServedZoneChange>> {
+  const read: ReadResult<ServedZoneChange> = { rows: [], large: [] }
   if (known.length === 0) return read
   const [names, ids] = [known.map(({ name }) => name), known.map(({ id }) => id)]
   const found = await readZoneChanges(db, { names, ids, serials: known.map(({ serial }) => serial) })
@@ -76,12 +76,12 @@ export async function readServedChanges(
 
 const linesOf = (...parts: (string | null)[]) => parts.filter((part) => part !== null && part !== '').join('\n')
 
-// Some ten milliseconds of the database, and some of the reader.
-const recordsInAPage = 2_000
+// About ten milliseconds of work for the database.
+const pageSize = 2_000
 
 /**
- * One zone of a customer, of one moment; null if it is not served. Its records come to `onText`, some lines at a time, and
- * `records` is null, unless it is not large any more.
+ * Reads a consistent zone of a customer; null if it is not served. Passes its records to `onText` in parts, with
+ * `records` null, unless the zone is no longer large.
  */
 export function readLargeZone(
   db: Database,
@@ -96,9 +96,9 @@ export function readLargeZone(
       if (records !== null) return { ...row, records: linesOf(records, extras) }
       if (extras !== null) onText(extras)
       for (let [afterName, afterId, more] = ['', '', true]; more; ) {
-        const [page] = await readZonePage(connection, { zoneId: row.id, afterName, afterId, limit: recordsInAPage })
+        const [page] = await readZonePage(connection, { zoneId: row.id, afterName, afterId, limit: pageSize })
         if (page!.records !== null) onText(page!.records)
-        more = page!.count === recordsInAPage
+        more = page!.count === pageSize
         afterName = page!.lastName ?? ''
         afterId = page!.lastId ?? ''
       }
@@ -108,7 +108,7 @@ export function readLargeZone(
   })
 }
 
-/** One zone of any size with all its records, of one moment; null if it is not served. */
+/** Reads a consistent zone of any size with all records; null if it is not served. */
 export async function readServedZone(
   db: Database,
   platform: PlatformZones,
@@ -120,15 +120,15 @@ export async function readServedZone(
   return row && { ...row, records: row.records ?? texts.join('\n') }
 }
 
-/** What ids of the platform's own zones begin with; those of domains never do. */
+/** The prefix of ids of the platform's own zones; ids of domains never have it. */
 export const platformIds = 'platform '
 
-/** The platform's own zones come before any claim to their names, and belong to no account. */
+/** The platform's own zones take precedence over claims to their names, and belong to no account. */
 async function readPlatformZones(db: Db, platform: PlatformZones, names: string[]): Promise<ServedZoneRow[]> {
   const found = await readPlatformZoneRows(db, { names })
   return found.map(({ name, serial, challenges, signing: keys, signals }) => {
     const { verified, records, nameservers } = platform.get(name)!
-    // The keys are those of the domain of deployments; the zones of nameservers' names are for development alone.
+    // The keys belong to the deployments' domain; zones of nameservers' names exist only in development.
     const signing = verified ? keys : null
     const signalled = signing && signals ? signalLines(name, nameservers, signals) : []
     const lines = [...records, ...(challenges === null ? [] : [challenges]), ...signalled]

@@ -1,4 +1,4 @@
-// Zone files as octets: what comes in, what goes out, and one large import at a time for each account.
+// Decodes and encodes zone files, and allows one large import at a time per account.
 import type { Static } from '@sinclair/typebox'
 import { decodeZoneFile, type ZoneText } from '../../../dns/zone-files/zone-file-text.ts'
 import type { Db } from '../../../platform/database/database.ts'

@@ -1,4 +1,4 @@
-// Replaces the records of a zone by those of a zone file: all or nothing, in short statements.
+// Replaces the records of a zone with those of a zone file, all or nothing, in short statements.
 import type { Static } from '@sinclair/typebox'
 import type { ZoneText } from '../../../dns/zone-files/zone-file-text.ts'
 import { type Db, refusedQuota, transactionOn } from '../../../platform/database/database.ts'
@@ -15,28 +15,28 @@ import { insertRecordRows } from '../sql/statements.ts'
 import { allowFollowing } from '../sql/zone-primary-statements.ts'
 import { deleteRecordRows, growSerialWithEvents, updateRecordRows } from '../sql/zone-statements.ts'
 import { type Difference, diffZone, type PlannedFile, planFile, viewImport } from './zone-plans.ts'
-import { type ExportOptions, type Pace, readWholeZone, readZoneAtOnce, zoneEtag } from './zones.ts'
+import { type ExportOptions, type Pace, readWholeZone, readZoneSnapshot, zoneEtag } from './zones.ts'
 
-/** How a zone is replaced: `ifMatch` names the version that is (the header), `options` is what versions depend on. */
+/** How to replace a zone: `ifMatch` is the header with the expected version, and versions depend on `options`. */
 export type Replacement = {
   dryRun: boolean
-  /** Lines that are not supported are left out; otherwise one refuses the file. */
+  /** Skip unsupported lines; otherwise one such line refuses the file. */
   skipUnsupported: boolean
   ifMatch: string | undefined
   options: ExportOptions
-  /** The file is what this primary has, to which the zone had this version of it. */
+  /** The file comes from this primary, of which the zone has this version. */
   follows?: { address: string; serial: string | null }
 }
 export type ZoneImportRequest = Replacement & { actor: Actor; path: string; file: ZoneText }
 
-// Rows in one statement: some 50 ms, after which others get the database's processor.
-const rowsAtOnce = 1_000
-// How often an import looks at a zone that other requests change meanwhile, before it locks it first.
-const maxLooks = 3
+// Rows per statement, about 50 ms, after which others can use the database.
+const batchSize = 1_000
+// How often an import retries if the zone changes concurrently, before it reads under the lock.
+const maxAttempts = 3
 
-type Seen = { zone: Zone; records: RecordRow[] }
+type ZoneSnapshot = { zone: Zone; records: RecordRow[] }
 
-/** Imports a file, or tells what that would change. `connection` is a handle of `onConnection`. */
+/** Imports a file, or previews the changes. `connection` is a handle of `onConnection`. */
 export async function importRecords(
   connection: Db,
   { actor, path, file: zoneText, ...replacement }: ZoneImportRequest,
@@ -46,36 +46,36 @@ export async function importRecords(
   const opened = await openZone(connection, actor, path)
   const { name } = opened
   requireWholeZone(actor, opened.id)
-  // Before the file is read; what is found out under the lock counts.
+  // An early check before parsing the file; the check under the lock counts.
   requireVersion(replacement, opened, opened.records > 0)
   const limits = await recordsAllowed(connection, actor.accountId)
   const steps = planFile(zoneText, name, { limits, skipUnsupported })
   let step = steps.next()
   for (; !step.done; step = steps.next()) await pace()
   const file = step.value
-  // An empty zone, such as a new one, has been seen whole. If somebody is quicker, its serial differs under the lock.
-  const empty: Seen | null = opened.records === 0 ? { zone: opened, records: [] } : null
-  const look = () => readZoneAtOnce(connection, actor, path, pace)
+  // An empty zone needs no snapshot. If it changes concurrently, its serial differs under the lock.
+  const empty: ZoneSnapshot | null = opened.records === 0 ? { zone: opened, records: [] } : null
+  const readSnapshot = () => readZoneSnapshot(connection, actor, path, pace)
   if (dryRun) {
-    const seen = await look()
-    requireVersion(replacement, seen.zone, seen.records.length > 0)
-    const changes = planChanges(seen, file)
-    return viewImport(name, { changes, file, dryRun, serial: seen.zone.serial })
+    const snapshot = await readSnapshot()
+    requireVersion(replacement, snapshot.zone, snapshot.records.length > 0)
+    const changes = planChanges(snapshot, file)
+    return viewImport(name, { changes, file, dryRun, serial: snapshot.zone.serial })
   }
   const planLocked = async (zone: Zone) => {
     const records = await readWholeZone(connection, zone, pace)
     requireVersion(replacement, zone, records.length > 0)
     return planChanges({ zone, records }, file)
   }
-  for (let looks = 1; ; looks++) {
-    // Read and compared before the zone is locked, so that others hardly wait.
-    const seen = looks > maxLooks ? null : looks === 1 && empty ? empty : await look()
-    if (seen) requireVersion(replacement, seen.zone, seen.records.length > 0)
-    const planned = seen && planChanges(seen, file)
+  for (let attempt = 1; ; attempt++) {
+    // Read and compare before locking the zone, so others hardly wait.
+    const snapshot = attempt > maxAttempts ? null : attempt === 1 && empty ? empty : await readSnapshot()
+    if (snapshot) requireVersion(replacement, snapshot.zone, snapshot.records.length > 0)
+    const planned = snapshot && planChanges(snapshot, file)
     const done = await transactionOn(connection, async () => {
       const zone = await openZone(connection, actor, path, true)
-      if (replacement.follows) await requireFollowing(connection, zone, replacement.follows)
-      if (seen && (seen.zone.id !== zone.id || seen.zone.serial !== zone.serial)) return null
+      if (replacement.follows) await requireCurrentPrimary(connection, zone, replacement.follows)
+      if (snapshot && (snapshot.zone.id !== zone.id || snapshot.zone.serial !== zone.serial)) return null
       const changes = planned ?? (await planLocked(zone))
       return { changes, serial: await writeDifference(connection, { actor, zone, changes, file }, pace) }
     })
@@ -83,13 +83,13 @@ export async function importRecords(
   }
 }
 
-/** Refuses a look that was overtaken: by another one, or by whoever changed what the zone follows. */
-async function requireFollowing(connection: Db, { id }: Zone, followed: NonNullable<Replacement['follows']>) {
+/** Throws if another check of the primary was faster, or the zone follows another primary now. */
+async function requireCurrentPrimary(connection: Db, { id }: Zone, followed: NonNullable<Replacement['follows']>) {
   const allowed = await allowFollowing(connection, { zoneId: id, ...followed })
   if (allowed.length === 0) throw new Fault('precondition_failed')
 }
 
-/** Whoever replaces records has to say which: those of somebody else would be lost otherwise. */
+/** Replacing records requires naming their version, so concurrent changes are not lost. */
 function requireVersion({ ifMatch, dryRun, options }: Replacement, zone: Zone, hasRecords: boolean): void {
   const etag = zoneEtag(zone, options)
   if (ifMatch !== undefined && !namesEtag(ifMatch, etag)) throw new Fault('precondition_failed')
@@ -98,8 +98,8 @@ function requireVersion({ ifMatch, dryRun, options }: Replacement, zone: Zone, h
   throw new Fault('precondition_required', detail, { etag })
 }
 
-function planChanges({ zone, records }: Seen, file: PlannedFile): Difference {
-  // A file for another domain has nothing but lines that are skipped, and would empty the zone.
+function planChanges({ zone, records }: ZoneSnapshot, file: PlannedFile): Difference {
+  // A file for another domain has only skipped lines, and would empty the zone.
   if (file.drafts.length === 0 && records.length > 0) {
     const detail = `The file has no record for ${zone.name}, so importing it would delete all ${records.length} records.`
     throw invalidField('#', 'no_records', detail)
@@ -107,28 +107,32 @@ function planChanges({ zone, records }: Seen, file: PlannedFile): Difference {
   return diffZone(records, file.drafts)
 }
 
-type ToWrite = { actor: Actor; zone: Zone; changes: Difference; file: PlannedFile }
+type WriteRequest = { actor: Actor; zone: Zone; changes: Difference; file: PlannedFile }
 
 /** Writes the changes under the zone's lock, and returns its new serial. */
-async function writeDifference(connection: Db, { actor, zone, changes, file }: ToWrite, pace: Pace): Promise<number> {
+async function writeDifference(
+  connection: Db,
+  { actor, zone, changes, file }: WriteRequest,
+  pace: Pace,
+): Promise<number> {
   const { deleted, updated, created } = changes
   const count = deleted.length + updated.length + created.length
   if (count === 0) return zone.serial
   const zoneId = zone.id
-  const inParts = async <T>(items: T[], write: (part: T[]) => Promise<unknown>) => {
-    for (let at = 0; at < items.length; at += rowsAtOnce) {
-      await write(items.slice(at, at + rowsAtOnce))
+  const inBatches = async <T>(items: T[], write: (part: T[]) => Promise<unknown>) => {
+    for (let at = 0; at < items.length; at += batchSize) {
+      await write(items.slice(at, at + batchSize))
       await pace('locked')
     }
   }
-  // Deleted first: what comes may stand where something else goes.
-  await inParts(deleted, (part) => deleteRecordRows(connection, { zoneId, ids: part.map(({ id }) => id) }))
-  await inParts(updated, (part) => updateRecordRows(connection, { zoneId, records: part.map(({ after }) => after) }))
-  await inParts(created, (part) => insertRecordRows(connection, { zoneId, records: part }).catch(refuse))
-  // It is locked, so nobody else raises it.
+  // Delete first, because new records may conflict with deleted ones.
+  await inBatches(deleted, (part) => deleteRecordRows(connection, { zoneId, ids: part.map(({ id }) => id) }))
+  await inBatches(updated, (part) => updateRecordRows(connection, { zoneId, records: part.map(({ after }) => after) }))
+  await inBatches(created, (part) => insertRecordRows(connection, { zoneId, records: part }).catch(refuse))
+  // The zone is locked, so nobody else increments its serial.
   const serial = zone.serial + 1
   const data = { domain: zone.name, ...countsOf(changes), skipped: file.counts.skipped, serial }
-  // One for all records: an event each would be as many deliveries to every webhook.
+  // One event for all records: one each would cause as many deliveries to every webhook.
   const event = eventOf(actor, 'dns.zone.imported', { subject: zone.name, projectId: zone.projectId, data })
   await growSerialWithEvents(connection, { zoneId, events: numbered([event]) })
   await pace('locked')
@@ -139,7 +143,7 @@ function countsOf({ deleted, updated, created, unchanged }: Difference) {
   return { created: created.length, updated: updated.length, deleted: deleted.length, unchanged }
 }
 
-/** A refusal of a trigger as a fault: what the database says of it does not leave the thread. */
+/** Translates trigger errors here, because the thread can't send database errors. */
 function refuse(error: unknown): never {
   const quota = refusedQuota(error)
   throw setRefusal(error) ?? (quota ? quotaFault(quota) : error)

@@ -1,4 +1,4 @@
-// What an import does to a zone, worked out from the file and the records that are there, without the database.
+// Plans imports: compares a zone file with the existing records, without the database.
 import type { Static } from '@sinclair/typebox'
 import { conflictsWithin, hiddenBelow } from '../../../dns/conflicts.ts'
 import { rrsetTtl } from '../../../dns/ttl.ts'
@@ -9,7 +9,7 @@ import { newId } from '../../../platform/ids.ts'
 import { maxListedChanges, type ZoneImport } from '../../../schemas/zones.ts'
 import { type RecordRow, viewCreated, viewRecord } from '../records/dns-records.ts'
 import type { Changes } from '../records/record-changes.ts'
-import { countSets, overfullSet, type RecordLimits } from '../records/record-limits.ts'
+import { countSets, type RecordLimits, setOverflow } from '../records/record-limits.ts'
 import type { RecordDraft } from '../records/record-rules.ts'
 
 const maxCommentLength = 200
@@ -25,7 +25,7 @@ function lineError(line: number, code: FieldError['code'], detail: string): Fiel
 
 export type PlanOptions = { limits: RecordLimits; skipUnsupported: boolean }
 
-/** The records of a file, checked against each other and against the limits, in steps; an error names every line. */
+/** Reads and checks the records of a file in steps; an error lists the invalid lines. */
 export function* planFile(
   { text, otherLines }: ZoneText,
   zone: string,
@@ -71,8 +71,8 @@ function tooManyRecords(line: number, { recordsPerZone: max }: RecordLimits): Fa
 function checkSets(records: ZoneFileRecord[], limits: RecordLimits): void {
   const count = countSets(limits)
   for (const record of records) {
-    const over = count(record)
-    if (over) throw overfullSet(record, over, pointerOf(record.line))
+    const excess = count(record)
+    if (excess) throw setOverflow(record, excess, pointerOf(record.line))
   }
 }
 
@@ -82,7 +82,7 @@ const oneLine = (comment: string | null) => comment?.replace(/[\s\p{Cc}]+/gu, ' 
 
 export type Difference = Changes & { unchanged: number }
 
-/** The changes after which the zone has exactly the drafts; records that are in both keep their ids. */
+/** The changes that make the zone equal to the drafts. Records in both keep their ids. */
 export function diffZone(existing: readonly RecordRow[], drafts: readonly RecordDraft[]): Difference {
   const now = new Date()
   const left = new Map(existing.map((row) => [keyOf(row), row]))
@@ -90,8 +90,8 @@ export function diffZone(existing: readonly RecordRow[], drafts: readonly Record
   let unchanged = 0
   for (const set of Map.groupBy(drafts, setOf).values()) {
     const pairs = set.map((draft) => ({ draft, before: left.get(keyOf(draft)) }))
-    // A file has one ttl for the whole set, the lowest, where the zone may have several. As long as the set answers
-    // with the same one, those of the zone stay: importing an export changes nothing.
+    // A file has one TTL per set, the lowest, while the zone may have several. If the effective TTL is the same, keep
+    // those of the zone, so that importing an export changes nothing.
     const keepTtl = rrsetTtl(pairs.map(({ draft, before }) => before ?? draft)) === rrsetTtl(set)
     for (const { draft, before } of pairs) {
       if (!before) {
@@ -115,7 +115,7 @@ export function diffZone(existing: readonly RecordRow[], drafts: readonly Record
 
 export type Planned = { changes: Difference; file: PlannedFile; dryRun: boolean; serial: number }
 
-/** What is told of an import: whole counts, and of every list the first items. */
+/** The view of an import: full counts, and the first items of every list. */
 export function viewImport(zone: string, { changes, file, dryRun, serial }: Planned): Static<typeof ZoneImport> {
   const { deleted, updated, created, unchanged } = changes
   const hidden = hiddenBelow(file.drafts, zone)

@@ -1,4 +1,4 @@
-// Zones that follow a nameserver elsewhere: which one, what was last seen of it, and when to look again.
+// Zones that follow an external primary: its settings, and the results and times of checks.
 import { isIP, isIPv6 } from 'node:net'
 import type { Static } from '@sinclair/typebox'
 import { listenAddress } from '../../../dns/listen-address.ts'
@@ -28,7 +28,7 @@ function viewPrimary(zone: string, row: ZonePrimary): ZonePrimaryView {
   return viewRow(row, { domain: zone, primary: row.address, serial, nextCheckAt: row.dueAt.toISOString() })
 }
 
-/** What was asked for; a look at the primary is no change. */
+/** The version for preconditions, without the fields that checks change. */
 export function primaryVersion({ domain, primary, keyName, createdAt }: ZonePrimaryView): unknown {
   return { domain, primary, keyName, createdAt }
 }
@@ -45,9 +45,9 @@ export async function findPrimary(db: Db, actor: Actor, path: string): Promise<Z
   return viewPrimary(zone.name, await findRow(db, zone))
 }
 
-type Read = { address: string; errors: FieldError[] }
+type ParsedInput = { address: string; errors: FieldError[] }
 
-function readInput({ primary = '192.0.2.1', keyName, secret }: Sound<Input>, allowPrivate: boolean): Read {
+function readInput({ primary = '192.0.2.1', keyName, secret }: Sound<Input>, allowPrivate: boolean): ParsedInput {
   const errors: FieldError[] = []
   const { host, port } = listenAddress(primary)
   const detail = 'must be an IP address with an optional port: 192.0.2.1, 192.0.2.1:5353, [2001:db8::1]:53'
@@ -67,7 +67,7 @@ function readInput({ primary = '192.0.2.1', keyName, secret }: Sound<Input>, all
 export type PrimaryOptions = { vault: Vault; allowPrivate: boolean }
 export type PrimaryChange = { input: Input; precondition: (version: unknown) => void }
 
-/** Refuses what would be refused of a primary, and changes nothing. */
+/** Throws the errors of a primary without changing anything. */
 export async function checkPrimary(
   db: Db,
   actor: Actor,
@@ -79,7 +79,7 @@ export async function checkPrimary(
   refuseFields(readInput(input, allowPrivate).errors)
 }
 
-/** From now on the zone has the records of the primary. */
+/** Makes the zone follow a primary. */
 export async function putPrimary(
   db: Db,
   actor: Actor,
@@ -96,7 +96,7 @@ export async function putPrimary(
     const { keyName, secret } = input
     const sealed = secret && vault.seal(Buffer.from(secret, 'base64'), placeOf.zonePrimary(zone.id))
     const now = new Date()
-    const wanted = {
+    const data = {
       address,
       keyName: keyName?.toLowerCase().replace(/\.$/, '') ?? null,
       keySecret: sealed ? Uint8Array.from(sealed) : null,
@@ -106,15 +106,15 @@ export async function putPrimary(
     }
     const row = await db.zonePrimary.upsert({
       where: { domainId: zone.id },
-      create: { domainId: zone.id, createdAt: now, ...wanted },
-      update: wanted,
+      create: { domainId: zone.id, createdAt: now, ...data },
+      update: data,
     })
     await enqueue(db, { kind: 'follow', key: zone.id, payload: { domainId: zone.id }, runAt: now })
-    return tell(db, actor, zone, { type: 'dns.primary.set', row })
+    return appendPrimaryEvent(db, actor, zone, { type: 'dns.primary.set', row })
   })
 }
 
-/** The records stay, and can be changed again. */
+/** Stops following the primary. The records stay and become editable. */
 export async function deletePrimary(
   db: Db,
   actor: Actor,
@@ -127,13 +127,18 @@ export async function deletePrimary(
     const row = await findRow(db, zone)
     precondition(primaryVersion(viewPrimary(zone.name, row)))
     await db.zonePrimary.delete({ where: { domainId: zone.id } })
-    await tell(db, actor, zone, { type: 'dns.primary.removed', row })
+    await appendPrimaryEvent(db, actor, zone, { type: 'dns.primary.removed', row })
   })
 }
 
-type Told = { type: 'dns.primary.set' | 'dns.primary.removed'; row: ZonePrimary }
+type PrimaryEvent = { type: 'dns.primary.set' | 'dns.primary.removed'; row: ZonePrimary }
 
-async function tell(db: Db, actor: Actor, zone: Zone, { type, row }: Told): Promise<ZonePrimaryView> {
+async function appendPrimaryEvent(
+  db: Db,
+  actor: Actor,
+  zone: Zone,
+  { type, row }: PrimaryEvent,
+): Promise<ZonePrimaryView> {
   const data = viewPrimary(zone.name, row)
   await append(db, [eventOf(actor, type, { subject: zone.name, projectId: zone.projectId, data })])
   return data
@@ -143,15 +148,15 @@ export type Followed = {
   domainId: string
   name: string
   accountId: string
-  /** As it is stored; `server` is the same. */
+  /** The stored form of `server`. */
   address: string
   server: { host: string; port: number }
   key: TsigKey | null
-  /** Of the version that the zone has; null for none. */
+  /** The serial of the imported version; null for none. */
   serial: number | null
 }
 
-/** Null if the zone follows nobody any more, or its account is suspended. */
+/** Returns null if the zone no longer follows a primary, or its account is suspended. */
 export async function readFollowed(db: Database, vault: Vault, domainId: string): Promise<Followed | null> {
   const select = { name: true, accountId: true, account: { select: { suspendedAt: true } } }
   const row = await db.zonePrimary.findUnique({ where: { domainId }, include: { domain: { select } } })
@@ -169,11 +174,15 @@ export async function readFollowed(db: Database, vault: Vault, domainId: string)
   }
 }
 
-/** How a look at a primary ended. */
-export type Look = { serial: number; error: null; nextAt: Date } | { error: string; nextAt: Date }
+/** The result of a check of a primary. */
+export type PrimaryCheck = { serial: number; error: null; nextAt: Date } | { error: string; nextAt: Date }
 
-/** Notes how a look ended, unless the zone follows another primary or has another version by now, and plans the next. */
-export async function noteLook(db: Database, { domainId, address, serial }: Followed, look: Look): Promise<void> {
+/** Records a check and queues the next, unless the zone follows another primary or has another version by now. */
+export async function recordPrimaryCheck(
+  db: Database,
+  { domainId, address, serial }: Followed,
+  look: PrimaryCheck,
+): Promise<void> {
   const now = new Date()
   const { error, nextAt } = look
   await inTransaction(db, async (db) => {
@@ -186,14 +195,14 @@ export async function noteLook(db: Database, { domainId, address, serial }: Foll
   })
 }
 
-/** A primary says that a zone has changed: whether it is the one that the zone follows. */
-export async function takeNotice(db: Database, zone: string, address: string): Promise<boolean> {
+/** Handles a NOTIFY. Returns false unless it comes from the primary that the zone follows. */
+export async function handleNotify(db: Database, zone: string, address: string): Promise<boolean> {
   return (await queueNotifiedZone(db, { zone, address: isIPv6(address) ? `[${address}]:` : `${address}:` })).length > 0
 }
 
 const overdueMs = 10 * 60_000
 
-/** Tells how many. */
+/** Queues overdue checks and returns their number. */
 export async function requeueOverdueZones(db: Database): Promise<number> {
   return (await queueOverdueZones(db, { before: new Date(Date.now() - overdueMs) })).length
 }

@@ -3,14 +3,14 @@ import { inBatches } from '../../../platform/batches.ts'
 import type { Db } from '../../../platform/database/database.ts'
 import { purgeZoneRows } from '../sql/zone-statements.ts'
 
-// Some ten milliseconds of the database.
-const rowsAtOnce = 1_000
+// About ten milliseconds of work for the database.
+const batchSize = 1_000
 
-/** `ownerId` is the id of the domain or the key. Returns how many rows it deleted; none while the owner exists. */
+/** `ownerId` is the id of the domain or key. Returns the number of deleted rows; 0 while the owner exists. */
 export function purgeZone(db: Db, ownerId: string, signal?: AbortSignal): Promise<number> {
   return inBatches(signal, async () => {
-    const [purged] = await purgeZoneRows(db, { ownerId, limit: rowsAtOnce })
+    const [purged] = await purgeZoneRows(db, { ownerId, limit: batchSize })
     const { count } = purged!
-    return { count, more: count === rowsAtOnce }
+    return { count, more: count === batchSize }
   })
 }

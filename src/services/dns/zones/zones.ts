@@ -1,4 +1,4 @@
-// Zones as a whole: read from one moment, written as a zone file, and the records that the service adds itself.
+// Whole zones: consistent reads, export as a zone file, and generated records.
 import { hash } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import type { Config } from '../../../config.ts'
@@ -11,11 +11,11 @@ import { openZone, type RecordRow, type Zone } from '../records/dns-records.ts'
 import { requireWholeZone } from '../records/within-parts.ts'
 import { selectRecordPage } from '../sql/zone-statements.ts'
 
-// Secondaries are told of every change until they have it, so the timers only matter when something is broken. The minimum
-// is how long resolvers remember that a name does not exist: a record that was just made should not wait for long.
+// Secondaries are notified until they have a change, so the timers only matter during failures. `minimum` is how long
+// resolvers cache that a name does not exist; it is short, so new records appear quickly.
 export const soaTimers = { refresh: 600, retry: 300, expire: 604_800, minimum: 60, ttl: 3600 } as const
 
-/** TTL of the addresses that the nameservers add to a zone; short, because a record of the zone replaces them. */
+/** The TTL of generated addresses; short, because a record of the zone can replace them. */
 export const generatedTtl = 60
 export const generatedNames = ['@', 'www'] as const
 const addressTypes = new Set(['A', 'AAAA', 'ALIAS', 'CNAME'])
@@ -26,7 +26,7 @@ export function soaOf({ nameservers }: Pick<Config, 'nameservers'>, zone: string
 
 export type EdgeAddresses = { edge: Pick<Config['edge'], 'addresses'> }
 
-/** Records that the nameservers add: the addresses of the edge, where the zone has none of its own. */
+/** The records that the nameservers generate: edge addresses for names without their own. */
 export function generatedRecords(
   { edge }: EdgeAddresses,
   records: Iterable<{ name: string; type: string }>,
@@ -50,29 +50,29 @@ export function generatedRecords(
 }
 
 /**
- * Lets other work go on between two steps, and throws when nobody waits for the result any more. It does not rest where
- * others wait for the end, because the zone is locked.
+ * Yields to other work between steps, and throws if the work was canceled. With `locked`, it does not sleep, because
+ * others wait for the lock of the zone.
  */
 export type Pace = (locked?: 'locked') => Promise<void>
 
-// Some 20 ms of the database and of the reader.
-const recordsInAPage = 2_000
+// About 20 ms of work for the database and the reader.
+const pageSize = 2_000
 
-/** All records of a zone; within a transaction, from one moment. */
+/** Reads all records of a zone, consistently if in a transaction. */
 export async function readWholeZone(connection: Db, zone: Zone, pace: Pace): Promise<RecordRow[]> {
   const records: RecordRow[] = []
   for (;;) {
     const last = records.at(-1)
     const after = { afterName: last?.name ?? '', afterId: last?.id ?? '' }
-    const page = await selectRecordPage(connection, { zoneId: zone.id, ...after, limit: recordsInAPage })
+    const page = await selectRecordPage(connection, { zoneId: zone.id, ...after, limit: pageSize })
     for (const row of page) records.push(row)
-    if (page.length < recordsInAPage) return records
+    if (page.length < pageSize) return records
     await pace()
   }
 }
 
-/** A zone with all its records, as they belong together. */
-export function readZoneAtOnce(
+/** Reads a zone with all its records in one snapshot. */
+export function readZoneSnapshot(
   connection: Db,
   actor: Actor,
   path: string,
@@ -86,27 +86,27 @@ export function readZoneAtOnce(
   return transactionOn(connection, read, 'ISOLATION LEVEL REPEATABLE READ READ ONLY')
 }
 
-/** The version of a zone: its serial, and what else its zone file is written from. */
+/** The ETag of a zone, from its serial and the settings on which its zone file depends. */
 export function zoneEtag(zone: Zone, { nameservers, edge }: ExportOptions): string {
   const { id, serial } = zone
   const rest = hash('sha1', JSON.stringify([id, zone.nameservers, nameservers, edge.addresses, version]), 'base64url')
   return `"${serial}-${rest.slice(0, 12)}"`
 }
 
-/** The largest zone file that is taken. */
+/** The maximum size of a zone file. */
 export const zoneFileLimitBytes = 16 * 1024 * 1024
 
 export type ExportOptions = Pick<Config, 'nameservers'> & EdgeAddresses
 
 export type ZoneExport = { actor: Actor; path: string; options: ExportOptions }
 
-/** The zone as a zone file. */
+/** Exports a zone as a zone file. */
 export async function exportText(
   connection: Db,
   { actor, path, options }: ZoneExport,
   pace: Pace,
 ): Promise<{ text: string; etag: string }> {
-  const { zone, records } = await readZoneAtOnce(connection, actor, path, pace)
+  const { zone, records } = await readZoneSnapshot(connection, actor, path, pace)
   await pace()
   const nameservers = nameserversOf(options.nameservers, zone.nameservers)
   const file = {
@@ -119,7 +119,7 @@ export async function exportText(
   }
   const text = writeZoneFile(file)
   if (Buffer.byteLength(text) <= zoneFileLimitBytes) return { text, etag: zoneEtag(zone, options) }
-  // An import must be able to take back what an export gives.
+  // An export must be small enough to import again.
   const bare = records.map((record) => ({ ...record, comment: null }))
   const comments = ['The comments of the records are omitted, because the file would be too large with them.']
   return { text: writeZoneFile({ ...file, records: bare, comments }), etag: zoneEtag(zone, options) }
