@@ -18,7 +18,7 @@ import {
   requeueOverdueAliases,
   requeueOverdueZones,
 } from '../services/dns/index.ts'
-import { forgetOldHolds } from '../services/domains/index.ts'
+import { deleteOldHolds } from '../services/domains/index.ts'
 import { maintainEventMonths } from '../services/events/index.ts'
 import { deleteOldKeys } from '../services/idempotency/index.ts'
 import { deleteOldMails } from '../services/mail/index.ts'
@@ -63,7 +63,7 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
     pull_requests: (signal) => deleteOldPullRequests(db, signal),
     cron_runs: (signal) => deleteOldRuns(db, signal),
     uploads: (signal) => deleteOldUploads(db, signal),
-    domain_holds: (signal) => forgetOldHolds(db, signal),
+    domain_holds: (signal) => deleteOldHolds(db, signal),
     tasks: () => forgetOldTasks(db),
     nodes: () => deleteLostNodes(db),
     dns_updates: () => deleteOldUpdates(db),

@@ -7,7 +7,7 @@ import { idAt } from '../../src/platform/ids.ts'
 import { tasksOf } from '../../src/roles/housekeeping.ts'
 import { linesAfter } from '../../src/services/deployments/logs/deployment-logs.ts'
 import { forgetOldLines, removeOldDeployments } from '../../src/services/deployments/retention/retention.ts'
-import { forgetOldHolds } from '../../src/services/domains/domains.ts'
+import { deleteOldHolds } from '../../src/services/domains/domains.ts'
 import { promoteDeployment } from '../../src/services/production/promotion.ts'
 import { forgetEndedTokens } from '../../src/services/tokens/tokens.ts'
 import { sharedApi, type TestApi } from '../helpers/api.ts'
@@ -246,7 +246,7 @@ test('reservations of names go when they are over', async () => {
   const { accountId } = api
   const hold = (name: string, until: Date) => ({ name, accountId, until })
   await api.db.domainHold.createMany({ data: [hold('over.com', ago(1)), hold('held.com', ago(-1))] })
-  expect(await forgetOldHolds(api.db)).toBe(1)
+  expect(await deleteOldHolds(api.db)).toBe(1)
   expect(await api.db.domainHold.findMany({ select: { name: true } })).toEqual([{ name: 'held.com' }])
 })
 

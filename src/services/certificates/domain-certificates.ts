@@ -3,7 +3,7 @@ import type { Account, Certificate, Domain } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { generatedRecords } from '../dns/index.ts'
-import { type CertificateView, changeSsl, type DomainView, noteCertificate } from '../domains/index.ts'
+import { type CertificateView, changeSsl, type DomainView, recordCertificate } from '../domains/index.ts'
 import { hostOf, isWildcard, parentsOf } from '../names/index.ts'
 import { isWarningDue } from './expiry-warnings.ts'
 import {
@@ -138,7 +138,7 @@ export function domainCertificate(db: Db, config: DomainCertificateConfig, domai
         const inService = domain.ssl === 'ACTIVE' ? domain.inService : null
         if (!moved) {
           const warns = inService !== null && (await isWarningDue(db, domain, inService))
-          await noteCertificate(db, config, id, { certificate: summary, warns })
+          await recordCertificate(db, config, id, { certificate: summary, warns })
         }
         // Run the job when the certificate in service expires, if that is before the next attempt.
         const expiresAt = inService?.notAfter

@@ -1,4 +1,4 @@
-// Disputes settled by hand: the operator gives a name to one of the accounts that claim it.
+// Settles disputes: the operator assigns a name to one of the accounts that claim it.
 import type { Static } from '@sinclair/typebox'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -9,13 +9,13 @@ import { hostOf, nameInPath } from '../names/index.ts'
 import { nextRecheckAt } from './check-schedule.ts'
 import { findDomain, type ViewOptions, viewDomain } from './domains.ts'
 import { checkNamesBelow, lockHost } from './statements.ts'
-import { move } from './states.ts'
+import { changeState } from './states.ts'
 
 type Assignment = { path: string; input: Static<typeof AssignDomain> }
 
 /**
- * The account's claim becomes verified, and all others to the name end. Names below it that others proved by their
- * nameservers may have been proved by this one, so they are to be proved again.
+ * Verifies the account's claim and ends all others to the name. Other accounts must prove names below it again if they
+ * did so by nameservers, because that may have relied on this name.
  */
 export async function assignDomain(
   db: Db,
@@ -33,7 +33,7 @@ export async function assignDomain(
         accountId: { not: accountId },
         OR: [
           { name },
-          // Whatever proved it is at this name too.
+          // The proof of a wildcard is at this name too.
           { name: `*.${name}`, verified: true },
           { name: { endsWith: `.${name}` }, verified: true, method: 'nameservers' },
         ],
@@ -41,11 +41,11 @@ export async function assignDomain(
       orderBy: { id: 'asc' },
       select: { id: true, name: true },
     })
-    for (const other of others) await withdraw(db, options, actor, { ...other, assigned: name, reason })
+    for (const other of others) await withdrawClaim(db, options, actor, { ...other, assigned: name, reason })
     await db.domainHold.deleteMany({ where: { name, accountId: { not: accountId } } })
     const now = new Date()
     const nextCheckAt = nextRecheckAt(now, 'missed')
-    const made = await move(db, options, claim.id, {
+    const made = await changeState(db, options, claim.id, {
       guard: { verified: false },
       data: {
         verified: true,
@@ -71,20 +71,20 @@ export async function assignDomain(
   })
 }
 
-type Withdrawn = { id: string; name: string; assigned: string; reason: string }
+type Withdrawal = { id: string; name: string; assigned: string; reason: string }
 
-async function withdraw(
+async function withdrawClaim(
   db: Db,
   options: ViewOptions,
   actor: Actor,
-  { id, name, assigned, reason }: Withdrawn,
+  { id, name, assigned, reason }: Withdrawal,
 ): Promise<void> {
   const now = new Date()
   const isBelow = name !== assigned
-  const why = `The operator of this platform has assigned ${assigned} to another account: ${reason}`
-  await move(db, options, id, {
-    // Once, however often it is assigned.
-    guard: { OR: [{ verified: true }, { reason: null }, { reason: { not: why } }] },
+  const detail = `The operator of this platform has assigned ${assigned} to another account: ${reason}`
+  await changeState(db, options, id, {
+    // Only once, however often the name is assigned.
+    guard: { OR: [{ verified: true }, { reason: null }, { reason: { not: detail } }] },
     data: {
       verified: false,
       verifiedAt: null,
@@ -94,7 +94,7 @@ async function withdraw(
       checkingSince: now,
       ...(isBelow && { unprovedSince: now }),
       nextCheckAt: isBelow ? now : null,
-      reason: why,
+      reason: detail,
     },
     event: 'domain.unverified',
     actor: actorName(actor),

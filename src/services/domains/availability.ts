@@ -1,18 +1,18 @@
-// Whether a name can be attached, by whom else it was claimed, and which nameservers it therefore gets.
+// Checks whether a name can be attached, finds rival claims, and chooses the nameservers.
 import type { Db } from '../../platform/database/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
 import type { Actor } from '../identity/index.ts'
 import { hostOf, isWildcard, parentsOf } from '../names/index.ts'
 import { formerlyNamed } from '../projects/index.ts'
-import { choosePair, nameserversOf, usualPair } from './nameservers.ts'
+import { choosePair, defaultPair, nameserversOf } from './nameservers.ts'
 import { readAvailability } from './statements.ts'
 
 export type Availability = Awaited<ReturnType<typeof readAvailability>>[number]
 
-/** The project to attach a name to, and who else has claimed it; throws if the name cannot be attached. */
+/** Finds the project to attach a name to, and rival claims. Throws if the name can't be attached. */
 export async function findTarget(db: Db, actor: Actor, projectKey: string, name: string): Promise<Availability> {
   const { accountId, projectIds } = actor
-  // An account that has proved a name owns every name below it too.
+  // An account that has verified a name owns every name below it too.
   const names = [name, ...parentsOf(name)]
   const read = async (projectKey: string) =>
     (await readAvailability(db, { accountId, projectIds, projectKey, name, host: hostOf(name), names }))[0]
@@ -34,9 +34,9 @@ export async function findTarget(db: Db, actor: Actor, projectKey: string, name:
   return found
 }
 
-/** The nameservers of a new claim; those of a wildcard are its host's. */
+/** Chooses the nameservers of a new claim; a wildcard has those of its host. */
 export async function pairFor(db: Db, pool: readonly string[], actor: Actor, found: Availability): Promise<string[]> {
   if (found.hostPair) return nameserversOf(pool, found.hostPair)
-  const usual = await usualPair(db, pool, { accountId: actor.accountId, stored: found.usual })
+  const usual = await defaultPair(db, pool, { accountId: actor.accountId, stored: found.usual })
   return choosePair(pool, { usual, own: found.own }, found)
 }

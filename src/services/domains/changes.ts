@@ -1,4 +1,4 @@
-// Changes of a domain by its owner: to another project, and to redirect to another domain.
+// Attaches domains, moves them to other projects, and sets their redirects.
 import type { Static } from '@sinclair/typebox'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault, invalidField } from '../../platform/errors.ts'
@@ -14,7 +14,7 @@ import {
   type DomainRow,
   type DomainView,
   findDomain,
-  refuseTarget,
+  requireNoRedirects,
   showDomain,
   type ViewOptions,
   viewDomain,
@@ -24,7 +24,7 @@ import { lockDomain } from './statements.ts'
 
 type Input = Static<typeof ChangeDomain>
 
-/** Attaches a domain, and has it redirect if that is asked for. */
+/** Attaches a domain, with a redirect if requested. */
 export async function attachDomain(
   db: Db,
   options: PlatformNames,
@@ -37,14 +37,14 @@ export async function attachDomain(
     const redirection = { redirectTo: redirectTo ?? null, ...(redirectStatus && { redirectStatus }) }
     return changeDomain(db, options, actor, { path: name, input: redirection, precondition: () => {} })
   }).catch(async (error) => {
-    // Only what comes first of both was looked at.
+    // Only the first step has reported its errors; report those of both.
     if (error instanceof Fault && error.members.errors)
       await checkNewDomain(db, options, actor, { ...input, redirectTo })
     throw error
   })
 }
 
-/** Refuses what would be refused of a new domain and of its redirection, and attaches none. */
+/** Throws the errors of a new domain and its redirect, without attaching it. */
 export async function checkNewDomain(
   db: Db,
   options: PlatformNames,
@@ -61,7 +61,7 @@ export async function checkNewDomain(
 
 export type DomainChange = { path: string; input: Input; precondition(view: DomainView): void }
 
-/** Zone, certificate and verification stay as they are: none of them depends on the project. */
+/** Changes the project or redirect. Zone, certificate and verification don't depend on them. */
 export async function changeDomain(
   db: Db,
   options: ViewOptions,
@@ -70,13 +70,16 @@ export async function changeDomain(
 ): Promise<DomainView> {
   const target = readTarget(input.redirectTo)
   return inTransaction(db, async (db) => {
-    // In one order, so that two domains that are to redirect to each other do not lock each other.
+    // Locked in order of their names to avoid deadlocks.
     const names = [nameInPath(path), ...(target === null ? [] : [target])].sort()
     for (const name of names) await lockDomain(db, { accountId: actor.accountId, name })
     const before = await findDomain(db, actor, path)
     const shown = await showDomain(db, options, before)
     precondition(shown)
-    const data = { ...(await movement(db, actor, input)), ...(await redirection(db, actor, before, { input, target })) }
+    const data = {
+      ...(await projectChange(db, actor, input)),
+      ...(await redirection(db, actor, before, { input, target })),
+    }
     const changes = Object.entries(data).some(([key, value]) => before[key as keyof typeof data] !== value)
     if (!changes) return shown
     const after = await db.domain.update({
@@ -84,12 +87,12 @@ export async function changeDomain(
       data: { ...data, updatedAt: new Date() },
       include: withNames,
     })
-    await tell(db, options, actor, { before, after })
+    await appendEvents(db, options, actor, { before, after })
     return showDomain(db, options, after)
   })
 }
 
-/** Refuses what would be refused of a change by itself, and changes nothing. */
+/** Throws the errors of a change without applying it. */
 export async function checkDomainChange(db: Db, actor: Actor, path: string, input: Sound<Input>): Promise<void> {
   const domain = await findDomain(db, actor, path)
   const { project, redirectTo } = input
@@ -102,14 +105,14 @@ export async function checkDomainChange(db: Db, actor: Actor, path: string, inpu
 async function checkRedirection(
   db: Db,
   actor: Actor,
-  domain: Redirecting,
+  domain: RedirectSource,
   redirectTo: string | null | undefined,
 ): Promise<void> {
   const target = readTarget(redirectTo)
   if (target !== null) await redirection(db, actor, domain, { input: { redirectTo }, target })
 }
 
-/** The name to redirect to, as domains are stored; null if none is asked for. */
+/** Canonicalizes the name to redirect to; null if there is none. */
 function readTarget(redirectTo: string | null | undefined): string | null {
   if (redirectTo === null || redirectTo === undefined) return null
   const read = readName(redirectTo)
@@ -118,18 +121,18 @@ function readTarget(redirectTo: string | null | undefined): string | null {
   return read.name
 }
 
-async function movement(db: Db, actor: Actor, { project }: Input) {
-  // Locked, so that it is not deleted meanwhile.
+async function projectChange(db: Db, actor: Actor, { project }: Input) {
+  // Locked, so it can't be deleted concurrently.
   return project === undefined ? {} : { projectId: (await findProjectToChange(db, actor, project)).id }
 }
 
-type Redirecting = Pick<DomainRow, 'id' | 'name' | 'redirectId' | 'redirectStatus'>
+type RedirectSource = Pick<DomainRow, 'id' | 'name' | 'redirectId' | 'redirectStatus'>
 
-/** A domain that redirects is never redirected to: no loop can be made, and no visitor takes two steps. */
+/** Redirects never lead to a domain that redirects itself, which excludes loops and chains. */
 async function redirection(
   db: Db,
   actor: Actor,
-  domain: Redirecting,
+  domain: RedirectSource,
   { input: { redirectTo, redirectStatus }, target: name }: { input: Input; target: string | null },
 ) {
   if (redirectTo === null && redirectStatus === undefined) return { redirectId: null, redirectStatus: null }
@@ -144,12 +147,12 @@ async function redirection(
   if (target.redirect) {
     throw invalidField('#/redirectTo', 'redirect_loop', `already redirects to ${target.redirect.name}`)
   }
-  await refuseTarget(db, actor, domain)
+  await requireNoRedirects(db, actor, domain)
   return { redirectId: target.id, redirectStatus: redirectStatus ?? domain.redirectStatus ?? 308 }
 }
 
-/** Readers of the project that the domain has left are told that it has, as it was when it left. */
-async function tell(
+/** Appends the events. Readers of the previous project get one too, with the domain as it was. */
+async function appendEvents(
   db: Db,
   options: ViewOptions,
   actor: Actor,

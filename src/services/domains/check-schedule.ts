@@ -1,11 +1,11 @@
-// When the ownership of a domain is checked next: often in the first minutes, then less and less.
+// Schedules ownership checks of domains: often in the first minutes, then less and less.
 
 const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
-/** How often an unverified domain is checked, by how long it has been so; after the last row, checks end. */
+/** How often an unverified domain is checked, by the age of the search; checks end after the last row. */
 export const searchSchedule: readonly { untilMs: number; everyMs: number; because: string }[] = [
   { untilMs: 2 * minute, everyMs: 10 * second, because: 'somebody has just set the record and is watching' },
   { untilMs: 10 * minute, everyMs: 30 * second, because: 'registrars take minutes to publish a delegation' },
@@ -15,7 +15,7 @@ export const searchSchedule: readonly { untilMs: number; everyMs: number; becaus
   { untilMs: 30 * day, everyMs: hour, because: 'a transfer between registrars takes days' },
 ]
 
-/** A claim without a proof ends after this, however often it is checked. */
+/** A claim without a proof ends after this time, however often it is checked. */
 export const claimMs = 30 * day
 
 export function hasEnded(now: Date, unprovedSince: Date): boolean {
@@ -26,10 +26,10 @@ export function hasEnded(now: Date, unprovedSince: Date): boolean {
 export const recheckMs = day
 /** Spreads the checks of domains that were verified at the same time. */
 const recheckJitter = 0.1
-/** If the DNS could not be asked about a verified domain, the daily check is tried again sooner. */
+/** Retry interval for a verified domain if the DNS did not answer. */
 export const outageRecheckMs = hour
 
-/** When an unverified domain is checked next: at the latest when its claim ends. Null when checks have ended. */
+/** The next check of an unverified domain, at the latest when its claim ends; null after checks have ended. */
 export function nextSearchAt(now: Date, since: Date, unprovedSince = since): Date | null {
   const ageMs = now.getTime() - since.getTime()
   const row = searchSchedule.find(({ untilMs }) => ageMs < untilMs)

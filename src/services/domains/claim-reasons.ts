@@ -1,4 +1,4 @@
-// Why nameservers cannot prove a claim, and how a claim ends, in sentences that say what to do.
+// Explains why nameservers can't prove a claim, how a claim ends, and what to do.
 import { isUsedUp, type Rivals } from './nameservers.ts'
 
 export type TxtRecord = { name: string; value: string }
@@ -7,19 +7,19 @@ export function txtAdvice({ name, value }: TxtRecord): string {
   return `add the TXT record ${name} with the value ${value}`
 }
 
-/** Other accounts have, or had, the claim's pair, so a delegation to it does not say whose the name is. */
+/** Explains that other accounts have or had the same pair, so a delegation to it proves nothing. */
 export function sharedText(host: string, pool: readonly string[], rivals: Pick<Rivals, 'here'>): string {
   const isOver = isUsedUp(pool, rivals)
   const why =
     pool.length > 2 && isOver
       ? `Every pair of nameservers is already assigned to another account for ${host} or a parent of it`
       : `Another account has added ${host} or a parent of it with the same nameservers, now or in the past`
-  // Claims from before the pool was made larger.
+  // The claim is older than the current, larger pool.
   const others = isOver ? '' : ' Delete it and add it again to get nameservers of its own.'
   return `${why}, so nameservers cannot prove who owns ${host}.${others}`
 }
 
-/** What the owner of such a name has to do; `where` is where its DNS is. */
+/** Advice for the owner of such a name; `where` describes its current DNS. */
 export function sharedAdvice(where: string, txt: TxtRecord): string {
   return `${where}, ${txtAdvice(txt)}, and switch to our nameservers only after it is verified.`
 }

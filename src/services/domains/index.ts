@@ -1,4 +1,4 @@
-// Door of domains: attached, claimed, checked and moved.
+// Public entry point of domains: attaching, claiming, verifying and changing them.
 export { assignDomain } from './assignment.ts'
 export { attachDomain, changeDomain, checkDomainChange, checkNewDomain } from './changes.ts'
 export { hasEnded, nextRecheckAt, nextSearchAt } from './check-schedule.ts'
@@ -7,8 +7,8 @@ export {
   type CertificateView,
   type DomainView,
   deleteDomain,
+  deleteOldHolds,
   findDomain,
-  forgetOldHolds,
   isSettled,
   listDomains,
   requestVerification,
@@ -24,9 +24,9 @@ export {
   markEnded,
   markProved,
   markUnverified,
-  noteCertificate,
   type Observed,
   type Rivals,
   readRivals,
+  recordCertificate,
   recordCheck,
 } from './states.ts'

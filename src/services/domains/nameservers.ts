@@ -1,34 +1,34 @@
-// The two nameservers of a claim, from the pool: for one name no two accounts, now or ever, get the same two.
+// Chooses the two nameservers of a claim from the pool: for the same name, no two accounts ever get the same pair.
 import { randomInt } from 'node:crypto'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { hostOf, parentsOf } from '../names/index.ts'
 import { adoptPairs, lockHost, lockPairs, readStrays } from './statements.ts'
 
-/** The claims of other accounts, as pairs in the form of `pairText`; empty text for a pair that is not known. */
+/** The claims of other accounts, as pairs in the form of `pairText`; an empty string is an unknown pair. */
 export type Rivals = {
-  /** To the name itself and to names above it. */
+  /** Claims to the name itself and to its parents. */
   here: readonly string[]
   below: readonly string[]
 }
 
-/** A pair as it is remembered: whichever of its names comes first. */
+/** The stored form of a pair, regardless of its order. */
 export function pairText(nameservers: readonly string[]): string {
   return [...nameservers].sort().join(' ')
 }
 
-/** The nameservers of a domain; those that were attached before there were pairs have the first two of the pool. */
+/** The nameservers of a domain; domains from before pairs existed have the first two of the pool. */
 export function nameserversOf(pool: readonly string[], stored: readonly string[]): string[] {
   return stored.length > 0 ? [...stored] : pool.slice(0, 2)
 }
 
-const known = new WeakMap<readonly string[], { mixed: string[][]; alike: string[][] }>()
+const pairsByPool = new WeakMap<readonly string[], { mixed: string[][]; alike: string[][] }>()
 
 /**
- * All pairs of a pool. Names at even places have the address of the first nameserver, those at odd places that of the
- * second. A mixed pair has one of each, that of the first nameserver first: registries refuse two names of one address.
+ * All pairs of a pool. Names at even indexes have the address of the first nameserver, those at odd indexes that of the
+ * second. A mixed pair has one of each, since registries refuse two names with one address.
  */
 function pairsOf(pool: readonly string[]): { mixed: string[][]; alike: string[][] } {
-  let pairs = known.get(pool)
+  let pairs = pairsByPool.get(pool)
   if (!pairs) {
     pairs = { mixed: [], alike: [] }
     for (const [place, name] of pool.entries()) {
@@ -37,7 +37,7 @@ function pairsOf(pool: readonly string[]): { mixed: string[][]; alike: string[][
         else pairs.mixed.push(place % 2 === 0 ? [name, other] : [other, name])
       }
     }
-    known.set(pool, pairs)
+    pairsByPool.set(pool, pairs)
   }
   return pairs
 }
@@ -49,7 +49,7 @@ function shuffled<T>(all: readonly T[]): T[] {
     .map(({ one }) => one)
 }
 
-/** Whether a delegation to these nameservers can only be meant for this claim. */
+/** Whether a delegation to these nameservers can only mean this claim. */
 export function isExclusive(nameservers: readonly string[], { here }: Pick<Rivals, 'here'>): boolean {
   return !here.includes('') && !here.includes(pairText(nameservers))
 }
@@ -61,9 +61,9 @@ export function isUsedUp(pool: readonly string[], { here }: Pick<Rivals, 'here'>
 }
 
 /**
- * The nameservers of a new claim: those that the account had for this name, else its usual ones, else any that nobody
- * else has or had for the name, a name above or, as long as there are such, a name below. If there are none, its usual
- * ones, by which nothing can be proved.
+ * The nameservers of a new claim: the account's earlier ones for this name, its usual ones, or any pair that no other
+ * account has or had for the name, its parents or, if possible, names below. If there is none, the usual ones, which
+ * then prove nothing.
  */
 export function choosePair(
   pool: readonly string[],
@@ -71,18 +71,18 @@ export function choosePair(
   rivals: Rivals,
 ): string[] {
   const { mixed, alike } = pairsOf(pool)
-  const had = [...mixed, ...alike].filter((pair) => own.includes(pairText(pair)))
-  const wanted = [...had, [...usual]]
+  const earlier = [...mixed, ...alike].filter((pair) => own.includes(pairText(pair)))
+  const preferred = [...earlier, [...usual]]
   const isFree = (pair: string[]) => !rivals.here.includes(pairText(pair))
   const isFreeBelow = (pair: string[]) => isFree(pair) && !rivals.below.includes(pairText(pair))
-  const first = wanted.find(isFreeBelow)
-  if (first || pool.length === 2) return first ?? wanted[0]!
-  const all = [...wanted, ...shuffled(mixed), ...shuffled(alike)]
-  return all.find(isFreeBelow) ?? all.find(isFree) ?? wanted[0]!
+  const first = preferred.find(isFreeBelow)
+  if (first || pool.length === 2) return first ?? preferred[0]!
+  const all = [...preferred, ...shuffled(mixed), ...shuffled(alike)]
+  return all.find(isFreeBelow) ?? all.find(isFree) ?? preferred[0]!
 }
 
-/** The usual pair of an account, given to it by its first claim: one that few other accounts have. */
-export async function usualPair(
+/** The usual pair of an account, which its first claim assigns: one that few other accounts have. */
+export async function defaultPair(
   db: Db,
   pool: readonly string[],
   { accountId, stored }: { accountId: string; stored: readonly string[] },
@@ -110,17 +110,17 @@ export async function usualPair(
   })
 }
 
-// A statement for all of 100,000 domains would take longer than statements may.
-const adoptedAtOnce = 2_000
+// One statement for 100,000 domains would exceed the statement timeout.
+const batchSize = 2_000
 
 /**
- * Gives the first two names of the pool to domains that were attached before there were pairs, and others to domains
- * whose nameservers have left the pool, unless these prove them. Runs at every start: a program of the version before
- * may attach domains meanwhile.
+ * Assigns the first two names of the pool to domains from before pairs existed, and new pairs to domains whose
+ * nameservers have left the pool, unless these prove them. Runs at every start, because an older version may still
+ * attach domains during an upgrade.
  */
 export async function adoptNameservers(db: Db, pool: readonly string[]): Promise<void> {
   const nameservers = pool.slice(0, 2)
-  const limit = adoptedAtOnce
+  const limit = batchSize
   while ((await adoptPairs(db, { pair: pairText(nameservers), limit })).length === limit);
   const where = { nameservers: { isEmpty: true } }
   while ((await db.domain.updateMany({ where, data: { nameservers }, limit })).count === limit);
@@ -139,8 +139,8 @@ async function replacePair(
 ): Promise<void> {
   const host = hostOf(name)
   await inTransaction(db, async (db) => {
-    // In the order in which a first claim takes the two locks.
-    const usual = await usualPair(db, pool, { accountId, stored: [] })
+    // Lock order everywhere: pairs, host.
+    const usual = await defaultPair(db, pool, { accountId, stored: [] })
     await lockHost(db, { host })
     const others = { accountId: { not: accountId } }
     const here = await db.domainClaim.findMany({ where: { ...others, name: { in: [host, ...parentsOf(host)] } } })
@@ -148,7 +148,7 @@ async function replacePair(
     const own = await db.domainClaim.findMany({ where: { accountId, name: host } })
     const pairs = (all: { pair: string }[]) => all.map(({ pair }) => pair)
     const nameservers = choosePair(pool, { usual, own: pairs(own) }, { here: pairs(here), below: pairs(below) })
-    // The zone has other nameservers now, so secondaries must hear of it.
+    // The zone has new nameservers, so secondaries must transfer it.
     await db.domain.updateMany({ where: { id }, data: { nameservers, serial: { increment: 1 } } })
   })
 }

@@ -1,4 +1,4 @@
-// The state machines of domains: whether the ownership is verified, and the state of the certificate.
+// The state machines of domains: verification of ownership, and the state of the certificate.
 import type { Domain, Prisma } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
@@ -9,12 +9,12 @@ import { checkNamesBelow, checkNamesWithReason, lockHost } from './statements.ts
 
 type Ssl = DomainView['ssl']
 export type Method = NonNullable<DomainView['verification']['method']>
-type Seen = DomainView['verification']['observed']
-export type Observed = Omit<Seen, 'asked'> & Partial<Pick<Seen, 'asked'>>
+type ObservedDns = DomainView['verification']['observed']
+export type Observed = Omit<ObservedDns, 'asked'> & Partial<Pick<ObservedDns, 'asked'>>
 
-/** Checks in a row that must miss the proof before a verified domain is lost: one miss may be a fault of the DNS. */
+/** Consecutive misses before a verified domain is lost, because a single miss may be a DNS fault. */
 export const missesUntilLost = 3
-/** Misses closer together than this count once, so that a check on demand does not speed up the loss. */
+/** Misses closer together than this count once, so checks on demand don't speed up the loss. */
 const missMs = 20 * 60 * 60_000
 
 export const verifiedTransitions: { from: boolean; to: boolean; when: string; event: EventType }[] = [
@@ -39,20 +39,20 @@ const takenReason =
   'Another account owns this name, or removed it less than 7 days ago. Request a check again after that.'
 const system = 'system'
 
-export type Move = {
+export type StateChange = {
   guard: Prisma.DomainWhereInput
   data: Prisma.DomainUpdateManyMutationInput
   event: EventType | null
-  /** Whose doing it is, if not the system's. */
+  /** The actor of the event; default: the system. */
   actor?: string
 }
 
-/** The one place where a domain's state changes, with its event; null if the guard failed. */
-export async function move(
+/** Changes a domain's state, with its event; nothing else does. Returns null if the guard failed. */
+export async function changeState(
   db: Db,
   options: ViewOptions,
   id: string,
-  { guard, data, event, actor = system }: Move,
+  { guard, data, event, actor = system }: StateChange,
 ): Promise<DomainView | null> {
   const [row] = await db.domain.updateManyAndReturn({
     where: { ...guard, id },
@@ -70,12 +70,12 @@ export async function move(
 
 type Check = {
   observed: Observed
-  /** Null when the domain is not checked any more. */
+  /** Null if the domain is no longer checked. */
   nextCheckAt?: Date | null
 }
 
-/** The columns of a check that was made just now. */
-function checked({ observed, nextCheckAt = null }: Check, reason: string | null) {
+/** The columns of a finished check. */
+function checkColumns({ observed, nextCheckAt = null }: Check, reason: string | null) {
   return {
     checkedAt: new Date(),
     nextCheckAt,
@@ -87,9 +87,9 @@ function checked({ observed, nextCheckAt = null }: Check, reason: string | null)
 }
 
 /**
- * Writes a check that changes no state. A proof that is missing counts against a verified domain, once a day however
- * often it is looked for; from `missesUntilLost` on markUnverified takes effect. A check that could not be made counts
- * neither way. Null if the domain is gone.
+ * Records a check without changing the state. A missing proof counts against a verified domain at most once a day; from
+ * `missesUntilLost` on, markUnverified takes effect. An inconclusive check does not count. Returns null if the domain
+ * was deleted.
  */
 export async function recordCheck(
   db: Db,
@@ -106,14 +106,14 @@ export async function recordCheck(
     if (check.outcome === 'missed') {
       const earlier = { lte: new Date(now.getTime() - missMs) }
       await db.domain.updateMany({
-        // While an account is suspended, its zones may be refused: that is no loss of ownership.
+        // Zones of suspended accounts may be refused, which is no loss of ownership.
         where: { id, verified: true, account: { suspendedAt: null }, OR: [{ missedAt: null }, { missedAt: earlier }] },
         data: { misses: { increment: 1 }, missedAt: now },
       })
     }
     const [row] = await db.domain.updateManyAndReturn({
       where: { id },
-      data: checked(check, check.outcome === 'proved' ? (check.note ?? null) : check.reason),
+      data: checkColumns(check, check.outcome === 'proved' ? (check.note ?? null) : check.reason),
       select: { verified: true, misses: true },
     })
     return row ?? null
@@ -123,8 +123,8 @@ export async function recordCheck(
 type Proof = Check & { method: Method; note?: string | null }
 
 /**
- * The proof is there. Of two accounts that prove one name at the same time one wins; the other gets `taken`, and its
- * claim ends with an event. Null if the domain is gone or verified already.
+ * Verifies a domain. If two accounts prove a name at the same time, one wins; the other gets `taken`, and its claim
+ * ends with an event. Returns null if the domain was deleted or is verified already.
  */
 export async function markVerified(
   db: Db,
@@ -143,13 +143,13 @@ export async function markVerified(
   })
 }
 
-type Proved = Pick<Domain, 'id' | 'name' | 'accountId'>
+type ProvedClaim = Pick<Domain, 'id' | 'name' | 'accountId'>
 
-/** `losers`: the claims of others that end with the proof. */
+/** `losers`: other claims, which end with the proof. */
 export type Rivals = { taken: boolean; losers: readonly string[] }
 
-/** What stands against a proof; the host is locked. */
-export async function readRivals(db: Db, claim: Proved): Promise<Rivals> {
+/** Finds claims that conflict with a proof. The host must be locked. */
+export async function readRivals(db: Db, claim: ProvedClaim): Promise<Rivals> {
   const { id, name } = claim
   if (await isTaken(db, claim)) return { taken: true, losers: [] }
   const losers = await db.domain.findMany({
@@ -160,25 +160,25 @@ export async function readRivals(db: Db, claim: Proved): Promise<Rivals> {
   return { taken: false, losers: losers.map(({ id }) => id) }
 }
 
-/** Queued in the transaction that proves a domain. */
+/** The job to queue in the transaction that verifies a domain. */
 export const issueJob = (id: string) => ({ kind: 'issue' as const, key: id, payload: { domainId: id } })
 
 /**
- * As `markVerified`, with what was read before the domain was locked: changes of its records wait for that lock. The caller
- * queues `issueJob`.
+ * Like `markVerified`, but with rivals that the caller read before locking the domain, because changes of its records
+ * wait for that lock. The caller must queue `issueJob`.
  */
 export async function markProved(
   db: Db,
   options: ViewOptions,
-  { id, name, accountId }: Proved,
+  { id, name, accountId }: ProvedClaim,
   check: Proof & Rivals,
 ): Promise<DomainView | 'taken' | null> {
   if (check.taken) {
-    await endClaim(db, options, id, checked({ observed: check.observed }, takenReason))
+    await endClaim(db, options, id, checkColumns({ observed: check.observed }, takenReason))
     return 'taken'
   }
   const { from, to, event } = verifiedTransitions.find((step) => step.to)!
-  const view = await move(db, options, id, {
+  const view = await changeState(db, options, id, {
     guard: { verified: from },
     data: {
       verified: to,
@@ -186,31 +186,31 @@ export async function markProved(
       method: check.method,
       misses: 0,
       missedAt: null,
-      // The first attempt on a certificate does not wait because of failures before.
+      // Earlier failures must not delay the first attempt to issue a certificate.
       certificateFailures: 0,
-      ...checked(check, check.note ?? null),
+      ...checkColumns(check, check.note ?? null),
     },
     event,
   })
   if (!view) return null
   for (const loser of check.losers) await endClaim(db, options, loser, { nextCheckAt: null, reason: takenReason })
-  // A wildcard and names below may be proved by this one.
+  // This domain may prove a wildcard and names below it.
   await checkNamesBelow(db, { accountId, ending: `.${name}` })
   return view
 }
 
-/** Whether somebody else has proved the name, or it or one above it is reserved for another account. */
-async function isTaken(db: Db, { id, name, accountId }: Proved) {
-  // The TXT record of a wildcard is that of its host, which has one owner.
+/** Whether another account has verified the name, or it or a parent is reserved for another account. */
+async function isTaken(db: Db, { id, name, accountId }: ProvedClaim) {
+  // A wildcard shares the TXT record of its host, which has one owner.
   const same = [{ name }, { name: hostOf(name), accountId: { not: accountId } }]
   if ((await db.domain.count({ where: { OR: same, verified: true, id: { not: id } } })) > 0) return true
-  // A reserved name is taken too: an older claim must not be verified by a delegation that the owner left behind.
+  // A reserved name is taken too: a delegation that its owner left behind must not verify an older claim.
   const names = [name, ...parentsOf(name)]
   const where = { name: { in: names }, accountId: { not: accountId }, until: { gt: new Date() } }
   return (await db.domainHold.count({ where })) > 0
 }
 
-/** The 30 days of an unproved claim are over. */
+/** Ends an unproved claim after its 30 days. */
 export async function markEnded(
   db: Db,
   options: ViewOptions,
@@ -218,17 +218,17 @@ export async function markEnded(
   { observed, reason }: { observed: Observed; reason: string },
 ): Promise<void> {
   const guard = { verified: false, nextCheckAt: { not: null } }
-  await move(db, options, id, { guard, data: checked({ observed }, reason), event: 'domain.unverified' })
+  await changeState(db, options, id, { guard, data: checkColumns({ observed }, reason), event: 'domain.unverified' })
 }
 
-/** Ends a claim because of another account's proof; the event is written once, however often that is found out. */
-async function endClaim(db: Db, options: ViewOptions, id: string, data: Move['data']): Promise<void> {
+/** Ends a claim because of another account's proof, with an event only the first time. */
+async function endClaim(db: Db, options: ViewOptions, id: string, data: StateChange['data']): Promise<void> {
   const guard = { verified: false, OR: [{ reason: null }, { reason: { not: takenReason } }] }
-  const ended = await move(db, options, id, { guard, data, event: 'domain.unverified' })
+  const ended = await changeState(db, options, id, { guard, data, event: 'domain.unverified' })
   if (!ended) await db.domain.updateMany({ where: { id, verified: false }, data: { nextCheckAt: null } })
 }
 
-/** The proof was missing for `missesUntilLost` checks; null if it was not, or the domain was not verified. */
+/** Unverifies a domain after `missesUntilLost` misses. Returns null if there were fewer, or it was not verified. */
 export async function markUnverified(
   db: Db,
   options: ViewOptions,
@@ -237,7 +237,7 @@ export async function markUnverified(
 ): Promise<DomainView | null> {
   const { from, to, event } = verifiedTransitions.find((step) => !step.to)!
   return inTransaction(db, async (db) => {
-    const view = await move(db, options, id, {
+    const view = await changeState(db, options, id, {
       guard: { verified: from, misses: { gte: missesUntilLost } },
       data: {
         verified: to,
@@ -247,41 +247,41 @@ export async function markUnverified(
         missedAt: null,
         checkingSince: new Date(),
         unprovedSince: new Date(),
-        ...checked(check, check.reason),
+        ...checkColumns(check, check.reason),
       },
       event,
     })
-    // Another account may own the name by now; its claims were refused until this moment.
+    // Recheck claims of other accounts, which were refused until now.
     if (view) await checkNamesWithReason(db, { name: view.name, reason: takenReason })
     return view
   })
 }
 
-/** Moves the certificate's state along the table; null if no step leads from where it is, or the guard failed. */
+/** Changes the certificate's state along the table. Returns null if the transition is invalid or the guard failed. */
 export async function changeSsl(
   db: Db,
   options: ViewOptions,
   id: string,
-  { to, certificate, guard }: { to: Ssl; certificate?: CertificateView; guard?: Move['guard'] },
+  { to, certificate, guard }: { to: Ssl; certificate?: CertificateView; guard?: StateChange['guard'] },
 ): Promise<DomainView | null> {
   return inTransaction(db, async (db) => {
     const row = await db.domain.findUnique({ where: { id }, select: { ssl: true } })
     const step = sslTransitions.find((transition) => transition.from === row?.ssl && transition.to === to)
     if (!step) return null
     const { from, event } = step
-    return move(db, options, id, { guard: { ...guard, ssl: from }, data: { ssl: to, certificate }, event })
+    return changeState(db, options, id, { guard: { ...guard, ssl: from }, data: { ssl: to, certificate }, event })
   })
 }
 
 /**
- * Notes a failed attempt on a certificate that still serves: `ssl` stays ACTIVE while renewal is tried again. `warns`:
- * with an event, because little of its time is left.
+ * Records a failed renewal of a certificate in service; `ssl` stays ACTIVE during retries. `warns`: with an event,
+ * because the certificate expires soon.
  */
-export async function noteCertificate(
+export async function recordCertificate(
   db: Db,
   options: ViewOptions,
   id: string,
   { certificate, warns }: { certificate: CertificateView; warns: boolean },
 ): Promise<void> {
-  await move(db, options, id, { guard: {}, data: { certificate }, event: warns ? 'domain.ssl.failing' : null })
+  await changeState(db, options, id, { guard: {}, data: { certificate }, event: warns ? 'domain.ssl.failing' : null })
 }
