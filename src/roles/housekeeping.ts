@@ -6,9 +6,9 @@ import type { Database } from '../platform/database/database.ts'
 import { recordStoredBytes } from '../services/accounts/index.ts'
 import { deleteOldRuns, requeueForgottenCrons } from '../services/crons/index.ts'
 import {
+  deleteOldLogLines,
+  deleteOldRuntimeLines,
   endUnfinished,
-  forgetOldLines,
-  forgetRuntimeLines,
   removeClosedBranches,
   removeOldDeployments,
 } from '../services/deployments/index.ts'
@@ -75,8 +75,8 @@ function removalsOf({ config, urls, db, log }: HousekeepingDeps): Record<string,
       if (made + dropped > 0) log.info({ made, dropped }, 'the months of the event log')
       return deleted
     },
-    runtime_lines: (signal) => forgetRuntimeLines(db, signal),
-    log_lines: afterDays(logDays, (before, signal) => forgetOldLines(db, before, signal)),
+    runtime_lines: (signal) => deleteOldRuntimeLines(db, signal),
+    log_lines: afterDays(logDays, (before, signal) => deleteOldLogLines(db, before, signal)),
     deployments:
       previews === null
         ? null

@@ -6,7 +6,7 @@ import { forgetFailedJobs } from '../../src/jobs/queue.ts'
 import { idAt } from '../../src/platform/ids.ts'
 import { tasksOf } from '../../src/roles/housekeeping.ts'
 import { linesAfter } from '../../src/services/deployments/logs/deployment-logs.ts'
-import { forgetOldLines, removeOldDeployments } from '../../src/services/deployments/retention/retention.ts'
+import { deleteOldLogLines, removeOldDeployments } from '../../src/services/deployments/retention/retention.ts'
 import { deleteOldHolds } from '../../src/services/domains/domains.ts'
 import { promoteDeployment } from '../../src/services/production/promotion.ts'
 import { forgetEndedTokens } from '../../src/services/tokens/tokens.ts'
@@ -191,15 +191,15 @@ describe('log lines', () => {
     })
     await write(current!, [150, 150])
     await write(young!, [50])
-    expect(await forgetOldLines(api.db, ago(90))).toBe(6000)
+    expect(await deleteOldLogLines(api.db, ago(90))).toBe(6000)
     const seqs = async (id: string) => (await linesAfter(api.db, id, 0, 10)).map(({ seq }) => seq)
     expect(await seqs(old!)).toEqual([6001])
     expect(await seqs(current!)).toEqual([1, 2])
     expect(await seqs(young!)).toEqual([1])
     // Once another one serves production, its lines are like any others.
     await makeCurrent(tenant.projectId, young!)
-    expect(await forgetOldLines(api.db, ago(90))).toBe(2)
-    expect(await forgetOldLines(api.db, ago(90))).toBe(0)
+    expect(await deleteOldLogLines(api.db, ago(90))).toBe(2)
+    expect(await deleteOldLogLines(api.db, ago(90))).toBe(0)
   })
 })
 

@@ -12,7 +12,7 @@ import type { Vault } from '../../platform/secrets/secrets.ts'
 import { privateHosts } from '../../sandbox/network/hosts.ts'
 import type { Programs } from '../../sandbox/programs/programs.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
-import { appendLines, factsOf, findBuild, openVariables, trimRunLines } from '../../services/deployments/index.ts'
+import { appendLines, buildFacts, findBuild, openVariables, trimRunLines } from '../../services/deployments/index.ts'
 import { openNodeCredentials } from '../../tls/node-credentials.ts'
 import { type Balancer, createBalancer, type LocalInstances } from './balancer/balancer.ts'
 import { openInstanceTable } from './balancer/instance-table.ts'
@@ -89,7 +89,7 @@ function openServers({ config, urls, db, vault, packageRegistry, ...options }: S
     async settingsOf(deploymentId) {
       const build = await findBuild(db, deploymentId)
       if (!build) throw new Error('The deployment is deleted.')
-      const environment = { ...(await openVariables(db, vault, build)), ...factsOf(urls, build) }
+      const environment = { ...(await openVariables(db, vault, build)), ...buildFacts(urls, build) }
       const started = build.startCommand === null ? {} : { command: build.startCommand }
       return { environment, network: build.serverNetwork, owner: build.accountId, ...started }
     },

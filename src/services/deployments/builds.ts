@@ -1,4 +1,4 @@
-// What a worker needs to know of a deployment to build it. Called for the system, not for a caller: there is no owner.
+// What a worker needs to build a deployment. For the system, so there is no owner check.
 import type { Deployment, Project } from '../../generated/client.ts'
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import type { Urls } from '../../platform/http/urls.ts'
@@ -37,7 +37,7 @@ const ofProject = {
   account: { select: { suspendedAt: true } },
 } as const
 
-/** What a sandboxed command may reach. */
+/** The network access of sandboxed commands. */
 export type Network = ProjectView['settings']['buildNetwork']
 
 export type Build = Pick<Deployment, keyof typeof ofDeployment> &
@@ -49,7 +49,7 @@ export type Build = Pick<Deployment, keyof typeof ofDeployment> &
     framework: ProjectView['framework']
     buildNetwork: Network
     serverNetwork: Network
-    /** Nothing is built for a suspended account. */
+    /** Whether the account is suspended, so nothing is built. */
     suspended: boolean
   }
 
@@ -58,7 +58,7 @@ export async function findBuild(db: Db, deploymentId: string): Promise<Build | n
     where: { id: deploymentId },
     select: { ...ofDeployment, upload: { select: { prebuilt: true } }, project: { select: ofProject } },
   })
-  // Without a project it was deleted between the two statements that read them.
+  // The project was deleted between the two statements.
   if (!found?.project) return null
   const { project, ...deployment } = found
   const { name, framework, buildNetwork, serverNetwork, account, ...settings } = project
@@ -73,7 +73,7 @@ export async function findBuild(db: Db, deploymentId: string): Promise<Build | n
   }
 }
 
-/** The commit that the ref names, and the branch that HEAD does, found late because the host did not answer at first. */
+/** Sets the commit of the ref and the branch of HEAD, if the host did not answer when the deployment was created. */
 export async function setCommit(
   db: Db,
   urls: Urls,
@@ -90,12 +90,12 @@ export async function setCommit(
   })
 }
 
-/** What the commit says of itself, found when it is fetched. */
+/** Sets the commit message, which is known after the fetch. */
 export async function setCommitMessage(db: Db, id: string, commitMessage: string): Promise<void> {
   await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data: { commitMessage } })
 }
 
-/** What was found out about its repository; a server has a command that starts it. */
+/** Sets what was detected in the repository; a server has a start command. */
 export async function setDetected(
   db: Db,
   id: string,
@@ -105,14 +105,14 @@ export async function setDetected(
 }
 
 /**
- * The project's variables for a build and its server, opened; none where a fork wrote what runs. A value of its own target
- * goes before that of all.
+ * Opens the project's variables for a build and its server; none for code from a fork. A value for the build's target
+ * takes precedence over one for all.
  */
 export async function openVariables(db: Db, vault: Vault, build: Build): Promise<Record<string, string>> {
   if (build.untrusted) return {}
   const found = await db.variable.findMany({
     where: { projectId: build.projectId, target: { in: ['all', build.production ? 'production' : 'preview'] } },
-    // `all` is the first by name, so that the other one replaces it.
+    // `all` sorts first, so the other one replaces it.
     orderBy: [{ key: 'asc' }, { target: 'asc' }],
   })
   const chosen = new Map(found.map(({ key, sealed }) => [key, sealed]))
@@ -121,8 +121,8 @@ export async function openVariables(db: Db, vault: Vault, build: Build): Promise
   return Object.fromEntries([...chosen].map(([key, sealed]) => [key, open(key, sealed)]))
 }
 
-/** What a build, and the server it makes, is told about itself. */
-export function factsOf(urls: Urls, build: Build): Record<string, string> {
+/** The variables that describe a build to itself and its server. */
+export function buildFacts(urls: Urls, build: Build): Record<string, string> {
   return {
     BERTH_URL: urls.deployment(build.label),
     BERTH_COMMIT: build.commit,

@@ -1,4 +1,4 @@
-// Commit statuses: which deployment must be told to the repository host, and what became of the telling.
+// Commit statuses: which deployments to report to the repository host, and the results.
 import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
 import type { Db } from '../../platform/database/database.ts'
@@ -12,7 +12,7 @@ export async function queueStatus(db: Db, { id, projectId }: { id: string; proje
   if (due > 0) await enqueue(db, { kind: 'status', key: id, payload: { deploymentId: id } })
 }
 
-/** The same as its build begins, which GitLab alone shows. */
+/** Queues the status of a starting build, which only GitLab shows. */
 export async function queueRunning(db: Db, { id, projectId }: { id: string; projectId: string }): Promise<void> {
   const due = await db.pushHook.count({ where: { projectId, statusProvider: 'gitlab', statusToken: { not: null } } })
   if (due > 0) await enqueue(db, { kind: 'status', key: id, payload: { deploymentId: id } })
@@ -40,17 +40,17 @@ export type DueStatus = Pick<Project, 'repo'> &
     apiUrl: string
     /** Sealed. */
     token: Uint8Array<ArrayBuffer>
-    /** A newer deployment of the same commit speaks for it. */
+    /** Whether a newer deployment of the same commit replaces its status. */
     outdated: boolean
   }
 
-/** How a deployment stands now, and where to say so; null if nobody is to be told. */
+/** The current status of a deployment and where to post it; null if it is not posted. */
 export async function findDueStatus(db: Db, deploymentId: string): Promise<DueStatus | null> {
   const found = await db.deployment.findUnique({
     where: { id: deploymentId },
     include: { project: { include: { pushHook: true } } },
   })
-  // Without a project it was deleted between the two statements that read them.
+  // The project was deleted between the two statements.
   const hook = found?.project?.pushHook
   if (!found || !hook?.statusToken) return null
   const { projectId, ref, commit, source, production, label, errorCode, errorMessage, project } = found
@@ -78,7 +78,7 @@ export async function findDueStatus(db: Db, deploymentId: string): Promise<DueSt
   }
 }
 
-/** Notes how a posting went, unless the token was replaced meanwhile: the new one is not to blame. */
+/** Records the result of posting a status, unless the token was replaced in the meantime. */
 export async function recordStatus(db: Db, due: DueStatus, error: string | null): Promise<void> {
   await db.pushHook.updateMany({
     where: { projectId: due.projectId, statusToken: due.token },

@@ -1,4 +1,4 @@
-// Deployments: made, read, canceled, promoted, deleted. States change in states.ts alone.
+// Creates, reads, cancels and deletes deployments. Only states.ts changes their states.
 import type { Static } from '@sinclair/typebox'
 import type { Deployment, Project } from '../../generated/client.ts'
 import { enqueue } from '../../jobs/queue.ts'
@@ -58,11 +58,11 @@ export function viewDeployment(urls: Urls, row: DeploymentRow, queuePosition: nu
   })
 }
 
-/** Whether its build has not begun: only then there is a place in the queue to look up. */
+/** Whether its build has not started, so it has a place in the queue. */
 export const waits = (row: Pick<Deployment, 'state' | 'startedAt'>) =>
   row.state === 'BUILDING' && row.startedAt === null
 
-/** With its place in the queue, if it waits. */
+/** Views a deployment with its place in the queue. */
 async function readView(db: Db, urls: Urls, row: DeploymentRow): Promise<DeploymentView> {
   const positions = waits(row) ? await queuePositions(db, [row.id]) : null
   const uploads = await missingOf(db, row)
@@ -75,7 +75,7 @@ export async function findDeployment(db: Db, { accountId, projectIds }: Actor, i
   return row
 }
 
-/** The deployment, or null; it and its project are locked until the transaction ends. */
+/** Finds a deployment and locks it and its project until the transaction ends; null if it does not exist. */
 export async function lockToChange(
   db: Db,
   { accountId, projectIds }: Actor,
@@ -98,7 +98,7 @@ export async function getDeployment(db: Db, urls: Urls, actor: Actor, id: string
 
 export const withProject = { project: { select: { name: true, currentDeploymentId: true, pinnedDeploymentId: true } } }
 
-/** A row that was read by Prisma with `withProject`. */
+/** Converts a row that Prisma read with `withProject`. */
 export function rowOf(
   found: Deployment & { project: Pick<Project, 'name' | 'currentDeploymentId' | 'pinnedDeploymentId'> },
 ): DeploymentRow {
@@ -110,19 +110,19 @@ export function rowOf(
 export type DeploymentPlan = {
   project: Pick<Project, 'id' | 'name' | 'pinnedDeploymentId'>
   ref: string
-  /** Whether the ref is a branch; left out where the repository didn't say. */
+  /** Whether the ref is a branch; undefined if the repository did not answer. */
   isBranch?: boolean
   commit: string
   production: boolean
   region: string
   source: DeploymentView['source']
-  /** Its build is queued later, when its files have come. Default: false. */
+  /** Whether the build is queued later, once its files have arrived. Default: false. */
   waits?: boolean
-  /** Comes from a fork: its build and its server get no variable. Default: false. */
+  /** Whether it comes from a fork, so its build and server get no variables. Default: false. */
   untrusted?: boolean
-  /** What is known to be wrong before it is built. */
+  /** Problems known before the build. */
   warnings?: DeploymentView['warnings']
-  /** The default branch of the repository, if it is news: stored with the deployment, and not if that is refused. */
+  /** The repository's default branch if it has changed; stored only if the deployment is created. */
   named?: NamedBranch | null
 }
 
@@ -135,7 +135,7 @@ export async function createDeployment(
   const key = { projectId: plan.project.id, ref: plan.ref }
   const hasNone = plan.source === 'upload' || plan.isBranch === false
   const branchLabel = hasNone ? null : await findBranchLabel(db, key)
-  if (branchLabel !== null || !namesBranch(plan)) return insertDeployment(db, urls, actor, { ...plan, branchLabel })
+  if (branchLabel !== null || !isBranchRef(plan)) return insertDeployment(db, urls, actor, { ...plan, branchLabel })
   return inTransaction(db, async (db) => {
     const branchLabel = await claimBranch(db, urls, key)
     return insertDeployment(db, urls, actor, { ...plan, branchLabel })
@@ -144,8 +144,8 @@ export async function createDeployment(
 
 const commitHash = /^[0-9a-f]{7,40}$/
 
-/** Where the repository didn't say, what looks like a commit is none; and HEAD is another branch after a while. */
-function namesBranch({ ref, source, isBranch = source === 'push' || !commitHash.test(ref) }: DeploymentPlan): boolean {
+/** Without an answer from the repository, a ref counts as a branch unless it looks like a commit hash. */
+function isBranchRef({ ref, source, isBranch = source === 'push' || !commitHash.test(ref) }: DeploymentPlan): boolean {
   return isBranch && source !== 'upload' && ref !== 'HEAD'
 }
 
@@ -182,7 +182,7 @@ async function insertDeployment(
     ...eventValues(eventOf(actor, 'deployment.created', { subject: row.id, projectId: row.projectId, data: view })),
   })
   if (made.length === 0) {
-    // The account was suspended after its token or the signature of the push was checked.
+    // The account was suspended after the check of its token or of the push's signature.
     const found = await db.project.count({ where: { id: row.projectId } })
     if (found > 0) throw new Fault('account_suspended')
     throw new Fault('not_found', `There is no project ${row.project}.`)
@@ -206,7 +206,7 @@ export async function deleteDeployment(
   })
 }
 
-/** Deletes the row with all that goes with it; `db` is the handle of the transaction that has locked it. */
+/** Deletes a deployment with everything that depends on it; the transaction of `db` must have locked it. */
 export async function removeDeployment(db: Db, urls: Urls, actor: Actor, row: DeploymentRow): Promise<void> {
   const { id, projectId, label } = row
   await db.deployment.delete({ where: { id } })

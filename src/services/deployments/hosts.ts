@@ -1,4 +1,4 @@
-// Which host stands for which deployment: what the edge's snapshot is read from.
+// Reads which host leads to which deployment, for the snapshot of the edge.
 import type { Db } from '../../platform/database/database.ts'
 import type { ValuesOf } from '../../platform/database/statement.ts'
 import { type edgeHost, edgeHosts, touchedEdgeHosts } from './statements.ts'
@@ -15,9 +15,8 @@ export function readEdgeHosts(db: Db): Promise<EdgeHostRow[]> {
 }
 
 /**
- * The projects that the subjects of events (ids of projects, deployments, accounts and takedowns, names of domains)
- * belong to, each with its domains, and those of the deployments that are READY. A project, deployment or domain that
- * was asked for and does not come back is gone.
+ * The projects of the event subjects (ids of projects, deployments, accounts and takedowns, names of domains), each
+ * with its domains, and the READY ones of the deployments. Missing projects, deployments and domains were deleted.
  */
 export function readTouchedEdgeHosts(db: Db, subjects: string[]): Promise<EdgeHostRow[]> {
   return touchedEdgeHosts(db, { subjects })

@@ -1,8 +1,8 @@
-// Door of deployments, from the queue to retention.
+// Public entry point of deployments, from the queue to retention.
 
 export {
   type Build,
-  factsOf,
+  buildFacts,
   findBuild,
   type Network,
   openVariables,
@@ -26,13 +26,13 @@ export {
 export { type EdgeHostRow, readEdgeHosts, readTouchedEdgeHosts } from './hosts.ts'
 export { listDeployments } from './list.ts'
 export { appendLines, lastLinesOf, linesAfter, type NewLogLine, trimRunLines } from './logs/deployment-logs.ts'
-export { forgetRuntimeLines, runtimeLinesAfter } from './logs/runtime-logs.ts'
+export { deleteOldRuntimeLines, runtimeLinesAfter } from './logs/runtime-logs.ts'
 export { describeMissingRef } from './missing-refs.ts'
-export { askTimeoutMs, checkDeployment, type PlanOptions, planDeployment, unreachableWarning } from './plans.ts'
+export { checkDeployment, type PlanOptions, planDeployment, repositoryTimeoutMs, unreachableWarning } from './plans.ts'
 export { announceWaiting, describeStart, exceededMinutes, noticeableMs, startBuild } from './queue.ts'
 export { isUploaded, planRedeployment } from './redeployments.ts'
 export { type ClosedBranch, closeBranch, removeClosedBranches, reopenBranch } from './retention/branches.ts'
-export { forgetOldLines, removeOldDeployments } from './retention/retention.ts'
+export { deleteOldLogLines, removeOldDeployments } from './retention/retention.ts'
 export {
   countBytes,
   findProjects,
@@ -44,6 +44,7 @@ export {
 export { shareDeployment } from './shares.ts'
 export { readUploaded, type UploadedFile } from './sources.ts'
 export {
+  type BuildReport,
   cancelBuildsOf,
   cancelDeployment,
   type Failure,
@@ -52,7 +53,6 @@ export {
   isFinished,
   type Outcome,
   suspended,
-  type Told,
   terminalStates,
   transitions,
 } from './states.ts'

@@ -1,4 +1,4 @@
-// Lists of deployments: a page by id, with any of the filters.
+// Lists deployments in pages by id, with any of the filters.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database/database.ts'
 import { pageBounds } from '../../platform/database/facet-statements.ts'
@@ -28,7 +28,7 @@ export async function listDeployments(
   const ids = await pageIds(db, actor, filter, page)
   const { where, ...rest } = byId(page, 'dpl')
   const found = await db.deployment.findMany({
-    // With both, PostgreSQL may take an index that begins with the account, and read through it for each id.
+    // With both conditions, PostgreSQL may scan an index that starts with the account for each id.
     where: ids ? { id: { in: ids } } : { ...where, accountId: actor.accountId },
     include: withProject,
     ...rest,
@@ -39,14 +39,14 @@ export async function listDeployments(
     (row) => row,
     (row) => [row.id],
   )
-  // Projects are read by a second statement. One that was deleted before it is null, and its deployments are gone too.
+  // A second statement reads the projects. One deleted in between is null, and so are its deployments.
   const rows = items.filter((row) => row.project).map(rowOf)
   const waiting = rows.filter(waits).map(({ id }) => id)
   const positions = await queuePositions(db, waiting)
   return { items: rows.map((row) => viewDeployment(urls, row, positions.get(row.id))), ...end }
 }
 
-/** The ids of the page, all the actor's; null for all deployments of its account, whose page needs no such detour. */
+/** The ids of the page; null for all deployments of the account, which need no separate query. */
 async function pageIds(
   db: Db,
   actor: Actor,

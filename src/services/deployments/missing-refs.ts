@@ -1,7 +1,7 @@
-// What is said of a ref that the repository does not have: which branches there are, and what to do.
+// Explains that a ref is missing in the repository: which branches exist, and what to do.
 import type { Branches } from '../../platform/git/git-refs.ts'
 
-/** `branches` is null where the host did not tell. */
+/** `branches` is null if the host did not list them. */
 export function describeMissingRef(repo: string, ref: string, branches: Branches | null): string {
   if (branches?.count === 0) return `${repo} has no branches yet. Push a commit, then deploy again.`
   const what =

@@ -1,4 +1,4 @@
-// What is known of a deployment before its row is written: the project, the commit of the ref, and who could not be asked.
+// Plans a deployment before its row is written: finds the project, and resolves the ref if the host answers.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
@@ -15,10 +15,10 @@ import { readProjectToDeploy } from './statements.ts'
 
 export type PlanOptions = { repositories: Repositories; vault: Vault; region: string }
 
-/** How long a request may wait for one answer of the repository's host. */
-export const askTimeoutMs = 2_000
+/** How long a request waits for one answer of the repository host. */
+export const repositoryTimeoutMs = 2_000
 
-/** What a deployment needs to know of the project. */
+/** Finds the fields of the project that a deployment needs. */
 export async function findProjectToDeploy(
   db: Db,
   { accountId, projectIds }: Pick<Actor, 'accountId' | 'projectIds'>,
@@ -37,7 +37,7 @@ type ProjectToDeploy = Awaited<ReturnType<typeof findProjectToDeploy>>
 
 export type RefPlan = DeploymentPlan & { project: ProjectToDeploy }
 
-/** Everything that must be known before the row is written; the repository is asked here, outside any transaction. */
+/** Plans a deployment. Queries the repository, so call it outside any transaction. */
 export async function planDeployment(
   db: Db,
   { repositories, vault, region }: PlanOptions,
@@ -50,7 +50,9 @@ export async function planDeployment(
   if (repo === '') throw new Fault('project_without_repository', `${project.name} has no repository to build.`)
   const access = project.hasAccess ? await openAccess(db, vault, project.id) : null
   const wanted = input.ref ?? (project.followsDefaultBranch ? 'HEAD' : project.productionBranch)
-  const resolution = isRefName(wanted) ? await repositories.resolve(repo, wanted, askTimeoutMs, access) : 'not_found'
+  const resolution = isRefName(wanted)
+    ? await repositories.resolve(repo, wanted, repositoryTimeoutMs, access)
+    : 'not_found'
   const plan = { project, production, region, source: 'api' } as const
   if (typeof resolution === 'object') {
     const { found, isBranch, defaultBranch } = resolution
@@ -58,14 +60,14 @@ export async function planDeployment(
     return { ...plan, ref: wanted === 'HEAD' ? (defaultBranch ?? wanted) : wanted, isBranch, commit: found, named }
   }
   if (resolution === 'not_found') throw await missingRef(repositories, repo, wanted, access)
-  // A host that does not answer, or not to us, never refuses the call: the worker goes on trying, or tells why.
+  // If the host does not answer us, the request still succeeds: the worker retries, or fails with the reason.
   const ref = wanted === 'HEAD' ? (project.defaultBranch ?? wanted) : wanted
   const warnings = resolution === 'unreachable' ? [unreachableWarning(repositories, repo)] : []
   return { ...plan, ref, commit: '', warnings }
 }
 
 async function missingRef(repositories: Repositories, repo: string, ref: string, access: RepositoryAccess | null) {
-  const branches = await repositories.branches(repo, askTimeoutMs, access)
+  const branches = await repositories.branches(repo, repositoryTimeoutMs, access)
   const detail = describeMissingRef(repo, ref, branches)
   return new Fault('ref_not_found', detail, {
     errors: [{ in: 'body', pointer: '#/ref', code: 'ref_not_found', detail }],
@@ -77,7 +79,7 @@ export function unreachableWarning(repositories: Repositories, repo: string): De
   return { code: 'repository_unreachable', message }
 }
 
-/** Refuses what would be refused of a new deployment, and makes none. */
+/** Throws the errors of a new deployment without creating it. */
 export async function checkDeployment(
   db: Db,
   options: PlanOptions,

@@ -1,30 +1,30 @@
-// Builds that wait: their place in the queue, what their log says of it, and the moment they start. The order itself is
-// that of the functions take_build and build_places of the database.
+// Waiting builds: their place in the queue, the log lines about it, and their start. The SQL functions take_build and
+// build_places define the order.
 import type { Deployment } from '../../generated/client.ts'
 import type { Db } from '../../platform/database/database.ts'
 import { queueRunning } from './commit-statuses.ts'
 import { buildMinutesUsed, queuePlaces, unannouncedBuilds, writeFirstLines } from './queue-statements.ts'
 
-/** Places of those of the deployments that wait; 1 is next. */
+/** The places of the waiting deployments; 1 is next. */
 export async function queuePositions(db: Db, deploymentIds: string[]): Promise<Map<string, number>> {
   if (deploymentIds.length === 0) return new Map()
   const places = await queuePlaces(db, { deploymentIds })
   return new Map(places.map(({ id, position }) => [id, Number(position)]))
 }
 
-/** Records that the build begins; false if the deployment has ended meanwhile. */
+/** Records the start of a build. Returns false if the deployment has ended in the meantime. */
 export async function startBuild(
   db: Db,
   { id, projectId, createdAt }: Pick<Deployment, 'id' | 'projectId' | 'createdAt'>,
 ): Promise<boolean> {
-  // By the clock of another machine it may have been made a moment later.
+  // With clock skew, it may have been created slightly later on another machine.
   const startedAt = new Date(Math.max(Date.now(), createdAt.getTime()))
   const started = await db.deployment.updateMany({ where: { id, state: 'BUILDING' }, data: { startedAt } })
   if (started.count > 0) await queueRunning(db, { id, projectId })
   return started.count > 0
 }
 
-/** What is used up of the account's build minutes of this month, if nothing is left. */
+/** The account's build minutes of this month if they are used up, or null. */
 export async function exceededMinutes(db: Db, accountId: string): Promise<{ used: number; max: number } | null> {
   const [found] = await buildMinutesUsed(db, { accountId })
   if (!found || found.max === null || BigInt(found.used) < BigInt(found.max)) return null
@@ -34,10 +34,10 @@ export async function exceededMinutes(db: Db, accountId: string): Promise<{ used
 const builds = (count: number) => `${count} ${count === 1 ? 'build' : 'builds'}`
 const are = (count: number) => (count === 1 ? 'is' : 'are')
 
-type Place = { position: number; place: number; running: number; allowed: number | null }
+type QueuePlace = { position: number; place: number; running: number; allowed: number | null }
 
 /** The first line of the log: `place` is the build's number among those of its account. */
-export function describeWait({ position, place, running, allowed }: Place): string {
+export function describeWait({ position, place, running, allowed }: QueuePlace): string {
   const own = place - 1
   const others = position - place
   if (allowed === 0) return 'Waiting: the account may not run builds at the moment.'
@@ -54,12 +54,12 @@ export function describeWait({ position, place, running, allowed }: Place): stri
   return `Waiting for a free build slot: ${what}.`
 }
 
-/** A build that starts sooner gets no line about waiting. */
+/** Shorter waits get no log line. */
 export const noticeableMs = 1_000
 
 /**
- * Writes the first line of every build that has waited for a second and has none. `sinceMs`: of those that were queued
- * within this time; null for all.
+ * Logs the place of every build that has waited for a second and has no log yet. `sinceMs`: only builds queued within
+ * this time; null for all.
  */
 export async function announceWaiting(db: Db, sinceMs: number | null): Promise<void> {
   const found = await unannouncedBuilds(db, { noticeableMs, sinceMs })
@@ -77,7 +77,7 @@ export async function announceWaiting(db: Db, sinceMs: number | null): Promise<v
   if (lines.length > 0) await writeFirstLines(db, { lines })
 }
 
-/** What the log says when a build starts that had to wait; null if it did not. */
+/** The log line when a build starts after a wait; null if it did not wait. */
 export function describeStart(waitedMs: number): string | null {
   if (waitedMs < noticeableMs) return null
   const seconds = Math.round(waitedMs / 1000)

@@ -1,4 +1,4 @@
-// A deployment built again: from the same commit or the same uploaded files, with the settings and variables of now.
+// Redeployments of the same commit or uploaded files, with current settings and variables.
 import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Actor } from '../identity/index.ts'
@@ -9,12 +9,12 @@ import { checkTree, requireWithin, type UploadPlan } from './uploaded.ts'
 
 export type Redeployment = { id: string; region: string; production: boolean | undefined }
 
-/** Whether the deployment is of files that were uploaded; there may be many. */
+/** Whether the deployment consists of uploaded files, of which there may be many. */
 export async function isUploaded(db: Db, actor: Actor, id: string): Promise<boolean> {
   return (await findDeployment(db, actor, id)).source === 'upload'
 }
 
-/** Asks nobody for anything: the commit is the one that was resolved then, even if its branch has moved on. */
+/** Plans a redeployment of the commit that was resolved before, even if its branch has moved on. */
 export async function planRedeployment(
   db: Db,
   actor: Actor,

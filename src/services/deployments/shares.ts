@@ -1,4 +1,4 @@
-// Links to protected previews: signed, for one deployment and some time, and kept nowhere.
+// Signed links to protected previews, for one deployment and a limited time. They are not stored.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'

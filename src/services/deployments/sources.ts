@@ -1,4 +1,4 @@
-// The files that a deployment without git is built from: what is still missing of them, and what a worker reads.
+// The uploaded source files of deployments: the missing ones, and those that a worker reads.
 import type { Static } from '@sinclair/typebox'
 import type { Db } from '../../platform/database/database.ts'
 import type { Deployment as DeploymentSchema } from '../../schemas/deployments.ts'
@@ -6,10 +6,10 @@ import { readFiles, readMissing } from '../uploads/index.ts'
 
 export type MissingView = NonNullable<Static<typeof DeploymentSchema>['uploads']>
 
-// Clients ask again and again while they upload; only the answer to the creation names everything.
+// Clients poll during the upload; only the response to the creation lists everything.
 const maxMissing = 500
 
-/** What a deployment waits for; undefined if it was not uploaded, or is over. */
+/** The files that a deployment waits for; undefined if it was not uploaded, or has ended. */
 export async function missingOf(
   db: Db,
   { id, accountId, source, state }: { id: string; accountId: string; source: string; state: string },
@@ -25,12 +25,12 @@ export async function missingOf(
   }
 }
 
-/** `mode`: as git has it. */
+/** `mode`: the git file mode. */
 export type UploadedFile = { path: string; sha256: string; size: number; mode: number }
 
 const filesAtOnce = 1_000
 
-/** The files of a deployment for its build; null if some of them are not kept. Called for the system: there is no owner. */
+/** The files of a deployment for its build; null if they are incomplete. For the system, so there is no owner check. */
 export async function readUploaded(db: Db, deploymentId: string): Promise<UploadedFile[] | null> {
   const files: UploadedFile[] = []
   for (let after = ''; ; ) {
@@ -40,7 +40,7 @@ export async function readUploaded(db: Db, deploymentId: string): Promise<Upload
     if (found.length < filesAtOnce) break
     after = found.at(-1)!.path
   }
-  // Files are deleted only with their source, so all of them were read if it is still there.
+  // Files are deleted only with their source, so if it still exists, all of them were read.
   const isKept = files.length > 0 && (await db.deploymentSource.count({ where: { deploymentId } })) > 0
   return isKept ? files : null
 }

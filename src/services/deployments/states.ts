@@ -1,4 +1,4 @@
-// The state machine of deployments: the table, and the one guarded change that moves a deployment along it.
+// The state machine of deployments: the transition table, and the guarded change that follows it.
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/http/urls.ts'
@@ -38,28 +38,28 @@ export const terminalStates: State[] = ['READY', 'ERROR', 'CANCELED']
 
 export const isFinished = (state: string): boolean => terminalStates.some((terminal) => terminal === state)
 
-/** Why a deployment was not built, as its `error` says. */
+/** Why a deployment failed, as in its `error`. */
 export type Failure = { code: string; message: string; excerpt?: string; logLine?: number }
 
-/** What a build tells of itself when it has ended. */
-export type Told = { steps?: DeploymentView['steps']; warnings?: DeploymentView['warnings'] }
+/** What a finished build reports about itself. */
+export type BuildReport = { steps?: DeploymentView['steps']; warnings?: DeploymentView['warnings'] }
 
-/** `storedBytes`: what it serves. READY is refused if that exceeds the account's quota. */
+/** `storedBytes`: the size of what it serves. READY is refused if that exceeds the account's quota. */
 export type Outcome =
-  | ({ to: 'READY'; storedBytes?: number; files?: number | null } & Told)
+  | ({ to: 'READY'; storedBytes?: number; files?: number | null } & BuildReport)
   | { to: 'CANCELED'; failure?: Failure }
-  | ({ to: 'ERROR' } & Told & Failure)
+  | ({ to: 'ERROR' } & BuildReport & Failure)
 
-/** How builds end whose account is suspended. */
+/** The failure of builds of suspended accounts. */
 export const suspended: Failure = {
   code: 'account_suspended',
   message: 'The account was suspended before the build finished. Deploy again once the suspension is lifted.',
 }
 
 /**
- * Moves a deployment to its outcome if it is still in the state that the table asks for; null if it was not.
- * A production deployment that becomes READY takes production over in the same transaction, unless a newer one did.
- * `guard` throws in that transaction if it may not be moved.
+ * Moves a deployment to its outcome, or returns null if the table does not allow it. A production deployment that
+ * becomes READY takes over production in the same transaction, unless a newer one did. `guard` can throw in that
+ * transaction to prevent the change.
  */
 export async function finishDeployment(
   db: Db,
@@ -70,7 +70,7 @@ export async function finishDeployment(
   const step = transitions.find((transition) => transition.to === outcome.to)!
   const failure = outcome.to === 'ERROR' ? outcome : outcome.to === 'CANCELED' ? outcome.failure : null
   return inTransaction(db, async (db) => {
-    // The project before its deployment, as its deletion locks them: in another order they could lock each other.
+    // Lock order everywhere: project, deployment. A different order could deadlock.
     await shareProjectOf(db, { id })
     await guard?.(db)
     const now = new Date()
@@ -93,7 +93,7 @@ export async function finishDeployment(
     const { accountId, projectId } = found
     const row = rowOf(found)
     await queueStatus(db, row)
-    if (step.to === 'READY' && row.production && (await takeProduction(db, row))) {
+    if (step.to === 'READY' && row.production && (await claimProduction(db, row))) {
       row.current = true
       await noteMove(db, { projectId, deploymentId: id, reason: 'deployment', by: null })
     }
@@ -104,12 +104,12 @@ export async function finishDeployment(
 }
 
 /**
- * Ends all builds of an account, waiting or under way, in one go; `db` is the handle of the suspension's transaction.
- * A build that another transaction begins meanwhile is ended by its worker.
+ * Ends all waiting and running builds of an account; `db` must be in the transaction of the suspension. A worker ends
+ * builds that start concurrently.
  */
 export async function cancelBuildsOf(db: Db, urls: Urls, accountId: string, by: string): Promise<void> {
   const { from, to, event } = transitions.find((transition) => transition.to === 'CANCELED')!
-  // All of them before the first change: whoever ends one of them has one row and may want what a change locks.
+  // Lock all rows before the first change, to avoid a deadlock with transactions that end one of them.
   await lockBuilding(db, { accountId })
   const ended = await db.deployment.updateManyAndReturn({
     where: { accountId, state: from },
@@ -130,8 +130,8 @@ export async function cancelBuildsOf(db: Db, urls: Urls, accountId: string, by: 
   )
 }
 
-/** Whether the deployment serves production now: a newer one that did before stays, and so does one that is pinned. */
-async function takeProduction(db: Db, { id, projectId }: { id: string; projectId: string }): Promise<boolean> {
+/** Makes the deployment serve production. Returns false if a newer or pinned one stays. */
+async function claimProduction(db: Db, { id, projectId }: { id: string; projectId: string }): Promise<boolean> {
   const taken = await db.project.updateMany({
     where: {
       id: projectId,

@@ -1,4 +1,4 @@
-// Deployments whose files are uploaded: planned from a list of files, built once all of them are there, given up otherwise.
+// Deployments of uploaded files: planned from a list, built once all files have arrived, and ended if they don't.
 import type { Static } from '@sinclair/typebox'
 import type { Artifacts } from '../../platform/artifacts/artifacts.ts'
 import { inBatches } from '../../platform/batches.ts'
@@ -34,21 +34,21 @@ import { finishDeployment } from './states.ts'
 export type UploadPlan = Omit<DeploymentPlan, 'ref' | 'commit' | 'source'> & {
   files: UploadedFile[]
   prebuilt: boolean
-  /** Content that the caller has just sent and that is in the store. */
+  /** Content that the client has just sent and that is stored. */
   sent?: ReadonlySet<string>
 }
 
 const link = 0o120000
 const kindOf = (mode: number) => mode & 0o170000
 
-/** A file mode as git has it; null for what is neither a file nor a link. */
+/** The git file mode; null for anything but a file or link. */
 export function gitMode(mode = 0o644): number | null {
   if (kindOf(mode) === link) return link
   if (kindOf(mode) !== 0 && kindOf(mode) !== 0o100000) return null
   return (mode & 0o111) === 0 ? 0o100644 : 0o100755
 }
 
-/** The files of a request, or every fault of their paths, modes and sizes. */
+/** Reads the files of a request. Throws all errors in their paths, modes and sizes. */
 export async function checkFiles(source: Static<typeof DeploymentSource>): Promise<UploadedFile[]> {
   const errors: FieldError[] = []
   const refuse = (pointer: string, code: FieldError['code'], detail: string) =>
@@ -81,7 +81,7 @@ export async function requireWithin(db: Db, accountId: string, limit: TreeLimit,
   if (used > max) throw quotaFault({ limit, used, max })
 }
 
-/** Refuses a tree that is larger than one deployment may be. */
+/** Throws if a tree exceeds the size limit of a deployment. */
 export async function checkTree(db: Db, accountId: string, files: readonly UploadedFile[]): Promise<void> {
   const bytes = files.reduce((sum, { size }) => sum + size, 0)
   const most = files.reduce((most, { size }) => Math.max(most, size), 0)
@@ -89,7 +89,7 @@ export async function checkTree(db: Db, accountId: string, files: readonly Uploa
   await requireWithin(db, accountId, 'uploadFileBytes', most)
 }
 
-/** Everything that must be known of a deployment whose files are listed before it is written. */
+/** Plans a deployment from a list of files. */
 export async function planUploaded(
   db: Db,
   region: string,
@@ -99,7 +99,7 @@ export async function planUploaded(
   const { project: key, ref, production = false, source } = input
   if (ref !== undefined) throw invalidField('#/ref', 'not_allowed', 'needs a repository; uploaded files have no ref')
   const project = await findProjectToDeploy(db, actor, key)
-  // Before they are looked at: that takes longer.
+  // Checked first, because checking the files takes longer.
   await requireWithin(db, actor.accountId, 'sourceFiles', source.files.length)
   const files = await checkFiles(source)
   await checkTree(db, actor.accountId, files)
@@ -111,11 +111,11 @@ export type ArchiveOptions = {
   region: string
   artifacts: Artifacts
   receiver: Receiver
-  /** Unpacking costs much. */
+  /** Limits concurrent unpacking, which is expensive. */
   inTurn<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** `length`: of the body, as far as it is known. */
+/** `length`: the size of the body; 0 if unknown. */
 export type SentArchive = {
   project: string
   production: boolean
@@ -126,7 +126,7 @@ export type SentArchive = {
 
 const takenBack = new Error('a deployment that was only tried')
 
-/** Refuses what would be refused of a new deployment with these files, by making one and taking it back. */
+/** Throws the errors of a deployment with these files, by creating it and rolling back. */
 async function tryDeployment(db: Db, urls: Urls, actor: Actor, { files, prebuilt: _, ...planned }: UploadPlan) {
   const { accountId } = actor
   const work = async (db: Db) => {
@@ -140,7 +140,7 @@ async function tryDeployment(db: Db, urls: Urls, actor: Actor, { files, prebuilt
   })
 }
 
-/** The same for files that come as an archive. It is stored here, outside any transaction, once all of it is checked. */
+/** Plans a deployment from an archive. Stores its content outside any transaction, once all of it is checked. */
 export async function planArchive(
   db: Db,
   { urls, region, artifacts, receiver, inTurn }: ArchiveOptions,
@@ -169,14 +169,14 @@ export async function planArchive(
   })
 }
 
-// A statement about all files of a long list would keep others waiting, and take longer than one may.
+// One statement for a long list of files would block others and exceed the statement timeout.
 const filesAtOnce = 2_000
 
 function* chunksOf<T>(items: readonly T[]): Generator<T[]> {
   for (let at = 0; at < items.length; at += filesAtOnce) yield items.slice(at, at + filesAtOnce)
 }
 
-/** Writes a planned deployment, of a commit or of uploaded files. */
+/** Creates a planned deployment of a commit or of uploaded files. */
 export function createPlanned(
   db: Db,
   urls: Urls,
@@ -186,7 +186,7 @@ export function createPlanned(
   return 'files' in plan ? createUploaded(db, urls, actor, plan) : createDeployment(db, urls, actor, plan)
 }
 
-/** Writes the deployment and its files. Its build is queued at once if nothing has to be uploaded. */
+/** Creates the deployment and its files. Queues the build at once if nothing is missing. */
 async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: UploadPlan): Promise<DeploymentView> {
   const { files, prebuilt, sent = new Set(), ...planned } = plan
   const { accountId } = actor
@@ -210,14 +210,14 @@ async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: UploadPlan
     const missing = listed.filter(({ present }) => !present)
     const plan = { ...planned, ref: '', commit: '', source: 'upload', waits: missing.length > 0 } as const
     const view = await createDeployment(db, urls, actor, plan)
-    // What waited so far counts for this deployment from now on.
+    // Waiting uploads count towards this deployment from now on.
     const waited = found.reduce((sum, { size, isNew }) => sum + (isNew ? Number(size) : 0), 0)
     const newBytes = String(bytesOf(added) + waited)
     const owner = { deploymentId: view.id, accountId, projectId }
     const row = { ...owner, prebuilt, missing: missing.length, newBytes, waitMs }
     const [made] = await createSource(db, row)
     for (const some of chunksOf(listed)) await addFiles(db, { ...owner, files: some })
-    // What was uploaded for no deployment yet belongs to this one now.
+    // They now belong to this deployment.
     const taken = found.filter(({ isNew }) => isNew).map(({ sha256 }) => sha256)
     for (const some of chunksOf(taken)) await db.upload.deleteMany({ where: { accountId, sha256: { in: some } } })
     const unsent = [...new Set(missing.map(({ sha256 }) => sha256))].sort()
@@ -227,7 +227,7 @@ async function createUploaded(db: Db, urls: Urls, actor: Actor, plan: UploadPlan
   })
 }
 
-/** Content is what its hash says, so a size that differs from what is stored is wrong. */
+/** The hash identifies the content, so a size that differs from the stored one is wrong. */
 function refuseOtherSizes(files: readonly UploadedFile[], known: ReadonlyMap<string, number>): void {
   const errors = files.flatMap(({ sha256, size }, index): FieldError[] => {
     const right = known.get(sha256) ?? size
@@ -248,7 +248,7 @@ async function sayWaiting(db: Db, deploymentId: string, count: number): Promise<
 
 const endedAtOnce = 50
 
-/** Ends deployments whose files did not come in time. Called for the system: there is no owner. */
+/** Ends deployments whose files did not arrive in time. For the system, so there is no owner check. */
 export function endUnfinished(db: Db, urls: Urls, signal?: AbortSignal): Promise<number> {
   return inBatches(signal, async () => {
     const found = await db.deploymentSource.findMany({

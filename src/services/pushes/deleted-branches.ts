@@ -4,7 +4,13 @@ import type { Db } from '../../platform/database/database.ts'
 import { isRefName } from '../../platform/git/repositories.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import type { Push, PushResult as PushResultSchema } from '../../schemas/push-hooks.ts'
-import { askTimeoutMs, type ClosedBranch, closeBranch, type PlanOptions, reopenBranch } from '../deployments/index.ts'
+import {
+  type ClosedBranch,
+  closeBranch,
+  type PlanOptions,
+  reopenBranch,
+  repositoryTimeoutMs,
+} from '../deployments/index.ts'
 import { openAccess } from '../projects/index.ts'
 
 type PushBody = Static<typeof Push>
@@ -37,7 +43,7 @@ export async function isBranchRestored(
   const project = await db.project.findUnique({ where: { id: projectId }, select: { repo: true } })
   if (!project) return false
   const access = await openAccess(db, vault, projectId)
-  const resolution = await repositories.resolve(project.repo, branch, askTimeoutMs, access)
+  const resolution = await repositories.resolve(project.repo, branch, repositoryTimeoutMs, access)
   return typeof resolution === 'object' && resolution.isBranch
 }
 

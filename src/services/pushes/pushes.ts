@@ -10,10 +10,10 @@ import type { Urls } from '../../platform/http/urls.ts'
 import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import type { Push as PushSchema } from '../../schemas/push-hooks.ts'
 import {
-  askTimeoutMs,
   createDeployment,
   type PlanOptions,
   reopenBranch,
+  repositoryTimeoutMs,
   supersede,
   unreachableWarning,
 } from '../deployments/index.ts'
@@ -118,7 +118,7 @@ async function checkPush(db: Db, { repositories, vault }: PushOptions, actor: Ac
   if (!('branch' in target)) return unchecked
   const access = await openAccess(db, vault, project.id)
   const pushed = { branch: target.branch, commit: push.after }
-  const check = await repositories.checkPush(project.repo, pushed, askTimeoutMs, access)
+  const check = await repositories.checkPush(project.repo, pushed, repositoryTimeoutMs, access)
   // If we can't reach the host, use the default branch from the signed push.
   const defaultBranch = check.defaultBranch ?? defaultBranchIn(push)
   if (defaultBranch !== null && followDefaultBranch(project, defaultBranch)) {

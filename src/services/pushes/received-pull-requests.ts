@@ -4,10 +4,10 @@ import type { Db } from '../../platform/database/database.ts'
 import type { PushCheck } from '../../platform/git/repositories.ts'
 import { repositoryName } from '../../platform/git/repository-address.ts'
 import {
-  askTimeoutMs,
   closeBranch,
   createDeployment,
   reopenBranch,
+  repositoryTimeoutMs,
   supersede,
   unreachableWarning,
 } from '../deployments/index.ts'
@@ -47,7 +47,7 @@ async function checkCommit(
   const project = await findHookProject(db, actor)
   if (project.repo === '' || !project.autoDeploy) return unchecked
   const access = await openAccess(db, vault, project.id)
-  return repositories.checkPush(project.repo, { branch, commit }, askTimeoutMs, access)
+  return repositories.checkPush(project.repo, { branch, commit }, repositoryTimeoutMs, access)
 }
 
 async function applyRequest(

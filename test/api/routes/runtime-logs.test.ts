@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { appendLines } from '../../../src/services/deployments/logs/deployment-logs.ts'
-import { forgetRuntimeLines } from '../../../src/services/deployments/logs/runtime-logs.ts'
+import { deleteOldRuntimeLines } from '../../../src/services/deployments/logs/runtime-logs.ts'
 import { sharedApi, type TestApi } from '../../helpers/api.ts'
 import { createRepository } from '../../helpers/repository.ts'
 import { readStream } from '../../helpers/stream.ts'
@@ -63,7 +63,7 @@ test('they come live, after the line that the reader has, and only those that we
 })
 
 test('they are forgotten after a day, and those of builds are not', async () => {
-  expect(await forgetRuntimeLines(api.db)).toBe(1)
+  expect(await deleteOldRuntimeLines(api.db)).toBe(1)
   expect(await texts()).toEqual(['one', 'two', 'three'])
   expect(await api.db.logLine.count({ where: { deploymentId: id, step: 'build' } })).toBe(1)
 })

@@ -13,6 +13,7 @@ import type { Vault } from '../../../platform/secrets/secrets.ts'
 import { SandboxLost } from '../../../sandbox/sandbox.ts'
 import {
   type Build,
+  type BuildReport,
   describeStart,
   exceededMinutes,
   findBuild,
@@ -25,7 +26,6 @@ import {
   startBuild,
   supersedeBy,
   suspended,
-  type Told,
 } from '../../../services/deployments/index.ts'
 import { openAccess } from '../../../services/projects/index.ts'
 import { quotaFault } from '../../../services/quotas/index.ts'
@@ -272,7 +272,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   }
 }
 
-const reportOf = (log: BuildLog): Told => ({ steps: log.steps(), warnings: log.warnings() })
+const toldBy = (log: BuildLog): BuildReport => ({ steps: log.steps(), warnings: log.warnings() })
 
 function spanOf({ id, projectId, accountId, production }: Build) {
   const attributes = {

@@ -4,7 +4,7 @@ import { onAbort } from '../../../platform/abort.ts'
 import type { Urls } from '../../../platform/http/urls.ts'
 import { privateHosts } from '../../../sandbox/network/hosts.ts'
 import type { Exit, MountedProgram, Sandbox } from '../../../sandbox/sandbox.ts'
-import { type Build, factsOf } from '../../../services/deployments/index.ts'
+import { type Build, buildFacts } from '../../../services/deployments/index.ts'
 import { BuildFailure, CommandKilled, type FailureCode } from '../explain/failure.ts'
 import type { BuildLog } from '../explain/log.ts'
 import { downloadsInside, managerEnvironment } from '../project/toolchain.ts'
@@ -62,7 +62,7 @@ export function openCommands(options: CommandsOptions): Commands {
     environment: {
       ...variables,
       CI: 'true',
-      ...factsOf(urls, build),
+      ...buildFacts(urls, build),
       HOME: '/tmp',
       npm_config_registry: registry,
       npm_config_cache: downloadsInside,

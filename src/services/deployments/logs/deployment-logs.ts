@@ -6,7 +6,7 @@ import { appendLogLines, trimServerLines } from '../statements.ts'
 
 export type LogLineView = Static<typeof LogLineSchema>
 
-/** Lines after a number, oldest first. The caller has found the deployment, and with it its owner. */
+/** Lines after a number, oldest first. The caller must have checked the owner. */
 export async function linesAfter(db: Db, deploymentId: string, seq: number, limit: number): Promise<LogLineView[]> {
   const found = await db.logLine.findMany({
     where: { deploymentId, seq: { gt: seq } },
@@ -22,7 +22,7 @@ export async function linesAfter(db: Db, deploymentId: string, seq: number, limi
   }))
 }
 
-/** The newest lines of a step, oldest first: of its last command or run, as far as the limit reaches. */
+/** The newest lines of a step's last command or run, oldest first, up to the limit. */
 export async function lastLinesOf(db: Db, deploymentId: string, step: string, limit: number) {
   const found = await db.logLine.findMany({
     where: { deploymentId, step },
@@ -37,10 +37,10 @@ export async function lastLinesOf(db: Db, deploymentId: string, step: string, li
 
 export type NewLogLine = Pick<LogLineView, 'stream' | 'step' | 'text'> & { at: Date; instance?: string }
 
-// Of several instances that print at once, one wins each time.
+// Of several instances that append at once, one wins each time.
 const maxTries = 10
 
-/** Appends lines behind those that are there: of a build by its worker, later by every instance of the server. */
+/** Appends lines, from the worker during the build and later from every instance of the server. */
 export async function appendLines(db: Db, deploymentId: string, lines: NewLogLine[]): Promise<void> {
   if (lines.length === 0) return
   const numbered = lines.map((line, index) => ({ ...line, index: index + 1 }))
@@ -54,7 +54,7 @@ export async function appendLines(db: Db, deploymentId: string, lines: NewLogLin
   }
 }
 
-/** Forgets the oldest lines that a server printed, so that the newest `keepBytes` stay; those of its build stay too. */
+/** Deletes the oldest lines of a server beyond the newest `keepBytes`. Lines of the build stay. */
 export async function trimRunLines(db: Db, deploymentId: string, keepBytes: number): Promise<void> {
   await trimServerLines(db, { deploymentId, keepBytes })
 }

@@ -1,4 +1,4 @@
-// What the servers of deployments print: lines of step `run`, kept for a day.
+// Output of the servers of deployments: lines of the step `run`, kept for a day.
 import type { Static } from '@sinclair/typebox'
 import { deleteInBatches } from '../../../platform/batches.ts'
 import type { Db } from '../../../platform/database/database.ts'
@@ -10,7 +10,7 @@ const maxLines = 10_000
 
 type Filter = Pick<Static<typeof RuntimeLogQuery>, 'instance' | 'stream'> & { since?: Date | undefined }
 
-/** Lines after a number, oldest first. The caller has found the deployment, and with it its owner. */
+/** Lines after a number, oldest first. The caller must have checked the owner. */
 export async function runtimeLinesAfter(
   db: Db,
   deploymentId: string,
@@ -28,8 +28,8 @@ export async function runtimeLinesAfter(
   }))
 }
 
-/** A day, and of each deployment the newest ten thousand. */
-export async function forgetRuntimeLines(db: Db, signal?: AbortSignal): Promise<number> {
+/** Deletes lines older than a day, and beyond the newest ten thousand of each deployment. */
+export async function deleteOldRuntimeLines(db: Db, signal?: AbortSignal): Promise<number> {
   const before = new Date(Date.now() - keptMs)
   const first = (rows: { count: number }[]) => rows[0]!
   const old = await deleteInBatches(signal, async (limit) => first(await forgetOldRunLines(db, { before, limit })))

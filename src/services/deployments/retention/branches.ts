@@ -1,4 +1,4 @@
-// The end of a branch: its builds end at once, and its previews are deleted some time after, unless it comes back.
+// Deleted branches: their builds are canceled at once, and their previews deleted later, unless the branch returns.
 import { inBatches } from '../../../platform/batches.ts'
 import { type Db, inTransaction } from '../../../platform/database/database.ts'
 import type { Urls } from '../../../platform/http/urls.ts'
@@ -7,10 +7,10 @@ import { finishDeployment, terminalStates } from '../states.ts'
 import { lockBuildsOfBranch } from './branch-statements.ts'
 import { removeIf } from './retention.ts'
 
-/** How many builds ended, and how many deployments are to be deleted. */
+/** The number of canceled builds, and of deployments to delete. */
 export type ClosedBranch = { canceled: number; previews: number }
 
-// Production, and what served it before, is never deleted with its branch: a promotion makes a preview production.
+// Current and former production deployments, including promoted previews, are never deleted with their branch.
 const previewsOf = ({ projectId, ref }: BranchKey) => ({
   projectId,
   ref,
@@ -20,21 +20,21 @@ const previewsOf = ({ projectId, ref }: BranchKey) => ({
 })
 
 /**
- * Ends what is built of a branch that is gone, and marks its previews. What is built of the production branch ends too,
- * but nothing of it is deleted.
+ * Cancels the builds of a deleted branch and marks its previews for deletion. Nothing of the production branch is
+ * deleted.
  */
 export async function closeBranch(db: Db, urls: Urls, { projectId, ref }: BranchKey): Promise<ClosedBranch> {
   const key = { projectId, ref }
   return inTransaction(db, async (db) => {
     let canceled = 0
-    // One that somebody else has locked is ending at this moment.
+    // Skips builds locked by another transaction, which is ending them.
     for (const { id } of await lockBuildsOfBranch(db, key)) {
       if (await finishDeployment(db, urls, id, { to: 'CANCELED', by: 'system' })) canceled++
     }
     const project = await db.project.findUnique({ where: { id: projectId }, select: { productionBranch: true } })
     const previews = project?.productionBranch === ref ? 0 : await db.deployment.count({ where: previewsOf(key) })
     if (previews > 0) {
-      // There is no row yet where it was deployed before branches had any.
+      // Branches deployed before this table existed have no row yet.
       await labelBranch(db, urls, key)
       await db.branch.updateMany({ where: { ...key, closedAt: null }, data: { closedAt: new Date() } })
     }
@@ -42,7 +42,7 @@ export async function closeBranch(db: Db, urls: Urls, { projectId, ref }: Branch
   })
 }
 
-/** The branch is there again: its previews stay. A deployment of it does the same. */
+/** Keeps the previews of a branch that exists again. Deploying it does the same. */
 export async function reopenBranch(db: Db, { projectId, ref }: BranchKey): Promise<void> {
   await db.branch.updateMany({ where: { projectId, ref, closedAt: { not: null } }, data: { closedAt: null } })
 }
@@ -51,8 +51,8 @@ const branchesAtOnce = 1_000
 const previewsAtOnce = 1_000
 
 /**
- * Deletes the previews of branches that were closed before that time, as their owner would, and throws at the end if some
- * could not be deleted. Tells how many.
+ * Deletes the previews of branches closed before that time, with the same events as a deletion by the owner. Returns
+ * their number; throws at the end if some could not be deleted.
  */
 export async function removeClosedBranches(db: Db, urls: Urls, before: Date, signal?: AbortSignal): Promise<number> {
   const closed = await db.branch.findMany({
@@ -85,7 +85,7 @@ export async function removeClosedBranches(db: Db, urls: Urls, before: Date, sig
   return removed
 }
 
-/** It may have come back since, or be the production branch by now. */
+/** Whether the branch is still closed, and not the production branch by now. */
 async function isClosed(db: Db, { projectId, ref }: BranchKey, before: Date): Promise<boolean> {
   const where = { projectId, ref, closedAt: { lt: before }, project: { productionBranch: { not: ref } } }
   return (await db.branch.count({ where })) > 0

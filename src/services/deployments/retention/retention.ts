@@ -1,4 +1,4 @@
-// How long deployments and their logs are kept. Called for the system, not for a caller: there is no owner.
+// Retention of deployments and their logs. For the system, so there is no owner check.
 import { inBatches } from '../../../platform/batches.ts'
 import { type Db, inTransaction } from '../../../platform/database/database.ts'
 import type { Urls } from '../../../platform/http/urls.ts'
@@ -10,8 +10,8 @@ import { deploymentsWithLines, dueDeployments } from './retention-statements.ts'
 const deploymentsAtOnce = 20
 const linesAtOnce = 5_000
 
-/** Deletes log lines of before that time, except those of deployments that serve production; tells how many. */
-export function forgetOldLines(db: Db, before: Date, signal?: AbortSignal): Promise<number> {
+/** Deletes log lines from before that time, except those of production, and returns their number. */
+export function deleteOldLogLines(db: Db, before: Date, signal?: AbortSignal): Promise<number> {
   // No line is older than its deployment.
   const beforeId = idAt('dpl', before)
   let after = ''
@@ -32,8 +32,8 @@ export function forgetOldLines(db: Db, before: Date, signal?: AbortSignal): Prom
   })
 }
 
-/** So many of the newest production deployments of a project can always be promoted again. */
-export const keptProductions = 10
+/** This many of a project's newest production deployments can always be promoted again. */
+export const promotableProductions = 10
 
 const projectsAtOnce = 50
 const duePerKind = 50
@@ -41,9 +41,9 @@ const duePerKind = 50
 export type Kept = { previews: number; before: Date }
 
 /**
- * Deletes deployments as their owner would, one by one, and throws at the end if some could not be. They are: previews of before that time beyond the newest ones of their
- * project, what failed or was canceled before it, and production deployments beyond the newest ones that have not
- * served production since. Tells how many.
+ * Deletes old deployments one by one, with the same events as a deletion by the owner: previews from before that time
+ * except the project's newest, failed and canceled ones from before it, and production deployments beyond the newest
+ * that have not served since. Returns their number; throws at the end if some could not be deleted.
  */
 export async function removeOldDeployments(
   db: Db,
@@ -51,7 +51,7 @@ export async function removeOldDeployments(
   { previews, before }: Kept,
   signal?: AbortSignal,
 ): Promise<number> {
-  const kept = { previews, productions: keptProductions, before, beforeId: idAt('dpl', before), most: duePerKind }
+  const kept = { previews, productions: promotableProductions, before, beforeId: idAt('dpl', before), most: duePerKind }
   let afterProject = ''
   let lastProject = ''
   let due: Found[] = []
@@ -65,7 +65,7 @@ export async function removeOldDeployments(
       removed += count
       return { count, more: true }
     }
-    // What was removed may have been only the first of many: these projects are looked at again.
+    // After a deletion, check the same projects again, because they may have more.
     if (removed === 0) afterProject = lastProject
     removed = 0
     const found = await dueDeployments(db, { ...kept, afterProject, projects: projectsAtOnce })
@@ -79,7 +79,7 @@ export async function removeOldDeployments(
 
 type Found = { id: string; accountId: string }
 
-/** False if it was promoted or deleted since it was found. */
+/** Deletes a deployment unless it was promoted or deleted since it was found. */
 function removeIfDue(db: Db, urls: Urls, found: Found, before: Date): Promise<boolean> {
   return removeIf(db, urls, found, async (db, { id }) => {
     const served = await db.deployment.count({ where: { id, productionUntil: { gte: before } } })
@@ -87,7 +87,7 @@ function removeIfDue(db: Db, urls: Urls, found: Found, before: Date): Promise<bo
   })
 }
 
-/** Deletes a deployment that has ended and doesn't serve production, if it is due when it is locked. */
+/** Deletes a finished deployment that doesn't serve production, if it is still due under the lock. */
 export function removeIf(
   db: Db,
   urls: Urls,

@@ -1,4 +1,4 @@
-// Whose files are still needed on disk. Called for the system, not for a caller: there is no owner.
+// Finds deployments whose files are still needed on disk. For the system, so there is no owner check.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JobKinds } from '../../../jobs/kinds.ts'
 import { type Database, type Db, onConnection, refusedQuota } from '../../../platform/database/database.ts'
@@ -6,7 +6,7 @@ import { lockArtifacts, unlockArtifacts } from './artifact-statements.ts'
 
 const askEveryMs = 100
 
-/** Those of the deployments that are served or being built, with their states. All others end, and never come back. */
+/** The deployments that are served or being built, with their states. All others have ended for good. */
 export async function findServed(db: Db, ids: string[]): Promise<Map<string, string>> {
   const found = await db.deployment.findMany({
     where: { id: { in: ids }, state: { in: ['READY', 'BUILDING'] } },
@@ -15,7 +15,7 @@ export async function findServed(db: Db, ids: string[]): Promise<Map<string, str
   return new Map(found.map(({ id, state }) => [id, state]))
 }
 
-/** Those of the deployments that a worker builds or will build, also once more to repair a file. */
+/** The deployments that a worker builds or will build, including rebuilds to repair a file. */
 export async function findToBuild(db: Db, ids: string[]): Promise<Set<string>> {
   const [builds, repairs] = await Promise.all([
     db.job.findMany({ where: { kind: 'build', key: { in: ids }, failedAt: null }, select: { key: true } }),
@@ -30,14 +30,14 @@ export async function findProjects(db: Db, ids: string[]): Promise<Set<string>> 
   return new Set(found.map(({ id }) => id))
 }
 
-/** Some deployments that are served and whose bytes were never counted, behind the given one. */
+/** Some served deployments after the given one whose bytes were never counted. */
 export async function findUncounted(db: Db, after: string, take: number): Promise<string[]> {
   const where = { id: { gt: after }, state: 'READY', storedBytes: 0 } as const
   const found = await db.deployment.findMany({ where, select: { id: true }, orderBy: { id: 'asc' }, take })
   return found.map(({ id }) => id)
 }
 
-/** False if the account would exceed its quota: what was there before it was counted is kept, and stays uncounted. */
+/** Counts the bytes of a deployment. Returns false, leaving them uncounted, if the account would exceed its quota. */
 export async function countBytes(db: Db, id: string, storedBytes: number): Promise<boolean> {
   try {
     const { count } = await db.deployment.updateMany({ where: { id, storedBytes: 0 }, data: { storedBytes } })
@@ -49,8 +49,8 @@ export async function countBytes(db: Db, id: string, storedBytes: number): Promi
 }
 
 /**
- * Removes files of deployments by `work` while no backup reads them and nobody else removes any. Waits for them;
- * false, and nothing done, if they take longer than `waitMs`.
+ * Runs `work`, which deletes files of deployments, while no backup reads them and nobody else deletes any. Returns
+ * false without running it if they take longer than `waitMs`.
  */
 export async function whileNoBackup(
   db: Database,
