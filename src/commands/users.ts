@@ -44,8 +44,8 @@ function checkLink(who: string, { role = 'owner' }: UserOptions): void {
 async function linkText(db: Database, { baseUrl }: Config, who: string, options: UserOptions): Promise<string> {
   const account = await accountFor(db, who, options.account)
   const role = (options.role ?? 'owner') as Role
-  const wanted = { who, account, role, operator: options.operator }
-  const { user, isNew, memberships, code } = await provisionLink(db, wanted).catch((error) => {
+  const link = { who, account, role, operator: options.operator }
+  const { user, isNew, memberships, code } = await provisionLink(db, link).catch((error) => {
     throw error instanceof UnverifiedEmail ? new UsageError(error.message) : error
   })
   // Whoever sent the invitation may have opened it in that person's name.

@@ -22,7 +22,7 @@ const soa = {
 
 type Facts = Pick<WritableRecord, 'name' | 'type' | 'value' | 'ttl'>
 
-function factsOf(records: readonly Facts[]): string[] {
+function buildFacts(records: readonly Facts[]): string[] {
   return records.map(({ name, type, value, ttl }) => `${name} ${ttl} ${type} ${value}`).sort()
 }
 
@@ -47,7 +47,7 @@ describe('an exported zone', () => {
         expect(read.errors).toEqual([])
         expect(read.notes).toEqual([])
         expect(read.skipped.map(({ reason }) => reason)).toEqual(['soa', 'apex_ns', 'apex_ns'])
-        expect(factsOf(read.records)).toEqual(factsOf(withRrsetTtls(records)))
+        expect(buildFacts(read.records)).toEqual(buildFacts(withRrsetTtls(records)))
       }),
       { numRuns: 200 },
     )
@@ -64,7 +64,7 @@ describe('an exported zone', () => {
           const read = readZoneFile(compiled.text, zone)
           expect(read.errors).toEqual([])
           const known = withRrsetTtls(records).filter(({ type }) => type !== 'ALIAS')
-          expect(factsOf(read.records)).toEqual(factsOf(known))
+          expect(buildFacts(read.records)).toEqual(buildFacts(known))
         }),
         { numRuns: 60 },
       )
@@ -85,7 +85,7 @@ describe('the wire form', () => {
     fc.assert(
       fc.property(zones, (all) => {
         const records = all.filter(({ type }) => type !== 'ALIAS')
-        expect(factsOf(readZoneFile(records.map(generic).join('\n'), zone).records)).toEqual(factsOf(records))
+        expect(buildFacts(readZoneFile(records.map(generic).join('\n'), zone).records)).toEqual(buildFacts(records))
       }),
       { numRuns: 100 },
     )
@@ -97,7 +97,7 @@ describe('the wire form', () => {
         const records = withRrsetTtls(all.filter(({ type }) => type !== 'ALIAS'))
         const compiled = compileZone(zone, `${corpusStart}${records.map(generic).join('\n')}\n`, 'full')
         if (!compiled.ok) throw new Error(compiled.message)
-        expect(factsOf(readZoneFile(compiled.text, zone).records)).toEqual(factsOf(records))
+        expect(buildFacts(readZoneFile(compiled.text, zone).records)).toEqual(buildFacts(records))
       }),
       { numRuns: 30 },
     )
@@ -172,7 +172,7 @@ describe.skipIf(oracleAbsent)('a zone file from elsewhere', () => {
         if (!compiled.ok) return
         const theirs = readZoneFile(compiled.text, zone).records
         // BIND gives an RRset the ttl of its first record, we the lowest.
-        const untimed = (records: readonly Facts[]) => factsOf(records.map((record) => ({ ...record, ttl: 0 })))
+        const untimed = (records: readonly Facts[]) => buildFacts(records.map((record) => ({ ...record, ttl: 0 })))
         expect(untimed(ours.records)).toEqual(untimed(theirs))
       }),
       { numRuns: 60 },
@@ -192,7 +192,7 @@ describe.skipIf(oracleAbsent)('a zone file from elsewhere', () => {
       expect(ours.errors).toEqual([])
       const theirs = readZoneFile(compiled.text, zone)
       expect(theirs.errors).toEqual([])
-      expect(factsOf(ours.records)).toEqual(factsOf(theirs.records))
+      expect(buildFacts(ours.records)).toEqual(buildFacts(theirs.records))
       expect(ours.records.length).toBeGreaterThan(0)
     })
   }

@@ -20,8 +20,8 @@ export function clearStep(reply: FastifyReply): void {
 export const stepOf = (request: FastifyRequest) => cookieOf(request, stepName)
 
 export function setKnown(reply: FastifyReply, person: Parameters<typeof newKnownBrowser>[0]): void {
-  const value = newKnownBrowser(person)
-  addCookie(reply, `${knownName}=${value}; ${attributes}; SameSite=Strict; Max-Age=${knownSeconds}`)
+  const secret = newKnownBrowser(person)
+  addCookie(reply, `${knownName}=${secret}; ${attributes}; SameSite=Strict; Max-Age=${knownSeconds}`)
 }
 
 export const knownOf = (request: FastifyRequest) => cookieOf(request, knownName)

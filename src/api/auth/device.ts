@@ -24,7 +24,7 @@ export const deviceRoutes: AuthPlugin = async (app, { deps, context }) => {
   const polls = createRateLimit(pollsPerMinute, limits && { limits, kind: 'device' })
 
   app.post('/auth/device', { config: forPrograms, schema: { body: BeginDevice } }, async (request) => {
-    await ways.tries.begin(request.ip)
+    await context.attempts.begin(request.ip)
     const { deviceCode, userCode, interval } = await startDeviceLogin(db, { ...request.body, address: request.ip })
     const page = `${new URL(config.baseUrl).origin}/device`
     return {

@@ -50,7 +50,7 @@ export const meRoutes: AuthPlugin = async (app, { deps, context }) => {
 
   // The code is in the email sent to the address.
   app.post('/auth/me/proof', { schema: { body: LookAtCode } }, async (request) => {
-    const { user } = await requireSigned(db, request)
+    const { user } = await requireSession(db, request)
     return { user: viewUser(await verifyEmail(db, vault, user, request.body.code)) }
   })
 

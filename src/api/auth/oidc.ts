@@ -3,7 +3,7 @@
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../platform/errors.ts'
 import { consumeStep, createStep, endSession, findOrAdmitUser, openSession } from '../../services/people/index.ts'
-import { toFault } from '../http/answers/problem.ts'
+import { toFault } from '../http/responses/problem.ts'
 import { clearStep, setStep, stepOf } from './browser-cookies.ts'
 import { setSession } from './cookie.ts'
 import type { AuthPlugin } from './plugin.ts'
@@ -48,7 +48,7 @@ export const oidcRoutes: AuthPlugin = async (app, { deps, context }) => {
       if (query.get('state') !== checks.state) throw new Fault('sign_in_failed')
       const identity = await provider.finish(query, checks)
       const { id: userId } = await findOrAdmitUser(db, identity, config.oidc!.allowSignup)
-      await tries.signIn(userId)
+      await attempts.signIn(userId)
       const { secret } = await openSession(db, { userId, method: 'oidc', ...originOf(request) })
       const { before } = checks
       if (before) await endSession(db, before.userId, before.id).catch(() => {})

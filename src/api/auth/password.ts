@@ -20,7 +20,7 @@ export const passwordRoutes: AuthPlugin = async (app, { deps, context }) => {
     { preParsing: checkGuessLimit, schema: { body: SignInByPassword } },
     async (request, reply) => {
       const { email, password } = request.body
-      const user = await tries.guess(request.ip, async (take) => {
+      const user = await attempts.guess(request.ip, async (take) => {
         const checkAttempts = (browser: string | null) => take.person(email, browser)
         return checkPassword(db, hasher, { email, password, knownCookie: knownOf(request), checkAttempts })
       })

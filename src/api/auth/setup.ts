@@ -26,12 +26,12 @@ export const setupRoutes: AuthPlugin = async (app, { deps }) => {
   }
 
   app.post('/auth/setup/look', { schema: { body: LookAtCode } }, (request) =>
-    counting(request.ip, () => previewCode(db, request.body.code)),
+    countFailures(request.ip, () => previewCode(db, request.body.code)),
   )
 
   app.post('/auth/setup', { schema: { body: TakeCode } }, (request, reply) =>
-    counting(request.ip, async () => {
-      const signedInAs = (await findSigned(db, request))?.userId ?? null
+    countFailures(request.ip, async () => {
+      const signedInAs = (await currentSession(db, request))?.userId ?? null
       const opened = await redeemCode(db, { ...request.body, signedInAs, from: originOf(request) })
       return sendSession(db, request, reply, opened)
     }),

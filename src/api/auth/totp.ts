@@ -17,10 +17,10 @@ export const totpRoutes: AuthPlugin = async (app, { deps, context }) => {
   const { db, vault } = deps
   const { attempts, requireProof, checkGuessLimit } = context
 
-  app.post('/auth/totp', { preParsing: expectGuess, schema: { body: OneTimeCode } }, async (request, reply) => {
-    const user = await tries.guess(request.ip, async (take) => {
-      const given = { code: request.body.code, step: stepOf(request), knownCookie: knownOf(request) }
-      return completeWithCode(db, vault, { ...given, checkAttempts: take.code })
+  app.post('/auth/totp', { preParsing: checkGuessLimit, schema: { body: OneTimeCode } }, async (request, reply) => {
+    const user = await attempts.guess(request.ip, async (take) => {
+      const input = { code: request.body.code, step: stepOf(request), knownCookie: knownOf(request) }
+      return completeWithCode(db, vault, { ...input, checkAttempts: take.code })
     })
     clearStep(reply)
     setKnown(reply, user)

@@ -6,14 +6,14 @@ import { parseJson } from '../../platform/http/json-pieces.ts'
 import { Named } from '../../schemas/common.ts'
 import { Push, PushParams, PushResult } from '../../schemas/push-hooks.ts'
 import {
-  createPushGate,
+  createPushVerifier,
   deliveryOfPush,
   eventOfPush,
-  expectSigned,
   payloadOfForm,
-  readRequestEvent,
-  takePush,
-  takeRequest,
+  readPullRequestEvent,
+  receivePullRequest,
+  receivePush,
+  requireSignatureHeaders,
 } from '../../services/pushes/index.ts'
 import type { Deps } from '../http/deps.ts'
 import { createRateLimit, tooMany } from '../http/shares/rate-limit.ts'
@@ -45,7 +45,7 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
   const { db, urls, config, vault, repositories, sharedLimits: limits } = deps
   const keepHours = config.retention.deletedBranchHours
   const options = { urls, repositories, vault, region: config.region, keepHours }
-  const admit = createPushGate(db, vault)
+  const admit = createPushVerifier(db, vault)
   const pushesPerProject = createRateLimit(pushesPerMinute, limits && { limits, kind: 'push' })
   protectHook(app, config.maxInFlight)
   app.removeAllContentTypeParsers()
@@ -96,7 +96,7 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
       },
       preParsing: async (request) => {
         const { project } = request.params as { project: string }
-        expectSigned(project, request.headers)
+        requireSignatureHeaders(project, request.headers)
         if (pushesPerProject.isUsedUp(project)) throw tooManyPushes(pushesPerProject.resetSeconds(project))
       },
       preValidation: async (request, reply) => {
@@ -117,11 +117,11 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
         if (exceeded) throw tooManyPushes(resetSeconds)
         if (event === 'pull_request') {
           const received = {
-            event: readRequestEvent(await readJson(text)),
+            event: readPullRequestEvent(await readJson(text)),
             text,
             deliveryId: deliveryOfPush(request.headers),
           }
-          return reply.code(202).send(await takeRequest(db, options, request.actor, received))
+          return reply.code(202).send(await receivePullRequest(db, options, request.actor, received))
         }
         request.rawBody = text
         request.body = (await readJson(text)) as never
@@ -129,7 +129,7 @@ export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (a
     },
     async (request, reply) => {
       reply.code(202)
-      return takePush(db, options, request.actor, {
+      return receivePush(db, options, request.actor, {
         push: request.body,
         text: request.rawBody!,
         deliveryId: deliveryOfPush(request.headers),

@@ -5,17 +5,10 @@ import { CreatePushHook, PushHook, PushHookWithSecret, PutCommitStatusTarget } f
 import {
   apiUrlOf,
   createPushHook,
-  createPushVerifier,
   deleteCommitStatusTarget,
   deletePushHook,
-  deliveryOfPush,
-  eventOfPush,
   findPushHook,
   putCommitStatusTarget,
-  readPullRequestEvent,
-  receivePullRequest,
-  receivePush,
-  requireSignatureHeaders,
 } from '../../services/pushes/index.ts'
 import { precondition, sendSingle } from '../http/responses/etag.ts'
 import { NoContent, type RoutePlugin, type SoundBody } from './route.ts'
@@ -132,135 +125,6 @@ export const pushHookRoutes: RoutePlugin = async (app, { deps, once }) => {
       const { project: key } = request.params
       await deleteCommitStatusTarget(db, urls, request.actor, { key, precondition: precondition(request) })
       return reply.code(204).send(null)
-    },
-  )
-}
-
-const pushLimitBytes = 1024 * 1024
-// Each request may hold a body of a megabyte before its sender is verified; no address may have all of them.
-const maxInFlight = 100
-const maxOpenPerAddress = 25
-const pushesPerMinute = 60
-
-const tooManyPushes = (resetSeconds: number) =>
-  tooMany(`More than ${pushesPerMinute} pushes in a minute.`, resetSeconds)
-
-/** Bounds what lies deep in it: who signs a push is known, but may be hostile. */
-async function readJson(text: Buffer): Promise<unknown> {
-  try {
-    return await parseJson(text)
-  } catch (error) {
-    if (error instanceof Fault) throw error
-    throw new Fault('invalid_json', 'The push is not valid JSON.', { cause: error })
-  }
-}
-
-/** The JSON payload: the body, or its field `payload` if the hook is configured to send a form. */
-function payloadOf(request: FastifyRequest, raw: Buffer): Buffer {
-  if (!request.headers['content-type']?.startsWith('application/x-www-form-urlencoded')) return raw
-  return Buffer.from(payloadOfForm(raw.toString()))
-}
-
-/** The only route without a token: a push is verified by its signature before it is parsed. */
-export const gitHookRoutes: FastifyPluginAsyncTypebox<{ deps: Deps }> = async (app, { deps }) => {
-  const { db, urls, config, vault, repositories, sharedLimits: limits } = deps
-  const keepHours = config.retention.deletedBranchHours
-  const options = { urls, repositories, vault, region: config.region, keepHours }
-  const admit = createPushVerifier(db, vault)
-  const pushesPerProject = createRateLimit(pushesPerMinute, limits && { limits, kind: 'push' })
-  shedLoad(app, Math.min(config.maxInFlight, maxInFlight))
-  boundOpenPerAddress(app, maxOpenPerAddress, maxInFlight)
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('cache-control', 'no-store')
-    requireHttps(request)
-  })
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser(
-    ['application/json', 'application/x-www-form-urlencoded'],
-    { parseAs: 'buffer', bodyLimit: pushLimitBytes },
-    (request, raw: Buffer, done) => {
-      request.rawBody = raw
-      done(null)
-    },
-  )
-
-  app.post(
-    '/hooks/git/:project',
-    {
-      config: {
-        faults: [
-          'invalid_request',
-          'invalid_json',
-          'invalid_signature',
-          'account_suspended',
-          'https_required',
-          'body_too_large',
-          'unsupported_media_type',
-          'validation_failed',
-          'rate_limited',
-          'internal_error',
-          'overloaded',
-          'database_unavailable',
-        ],
-      },
-      bodyLimit: pushLimitBytes,
-      schema: {
-        operationId: 'receivePush',
-        tags: ['Projects'],
-        summary: 'Receive a push',
-        description:
-          'Called by GitHub (`X-Hub-Signature-256`), GitLab (`X-Gitlab-Token`), Gitea and Forgejo ' +
-          '(`X-Gitea-Signature`, `X-Forgejo-Signature`), as JSON or as a form. A push to the production branch is ' +
-          'deployed to production, one to another branch as a preview; earlier pushes to the branch that still build ' +
-          'are canceled, unless it names a commit that the repository does not have. One that deletes a branch cancels all ' +
-          'of its builds, and its previews are deleted some time after, unless it is pushed again. A pull or merge request ' +
-          'from the same repository is deployed as a preview of its branch, one from a fork only once its commit is ' +
-          'approved. Tags and other events make nothing, nor does what was taken within a week.',
-        params: PushParams,
-        body: Push,
-        response: { 200: Named(PushResult), 202: Named(PushResult) },
-      },
-      preParsing: async (request) => {
-        const { project } = request.params as { project: string }
-        requireSignatureHeaders(project, request.headers)
-        if (pushesPerProject.isUsedUp(project)) throw tooManyPushes(pushesPerProject.resetSeconds(project))
-      },
-      preValidation: async (request, reply) => {
-        const raw = request.rawBody ?? Buffer.alloc(0)
-        const text = payloadOf(request, raw)
-        const { project } = request.params as { project: string }
-        request.actor = await admit(project, request.headers, text === raw ? [raw] : [raw, text])
-        const event = eventOfPush(request.headers)
-        if (event === 'ping') {
-          const detail = 'The hook works. The next push will be deployed.'
-          return reply.code(200).send({ deployment: null, reason: 'ping', detail })
-        }
-        if (typeof event === 'object') {
-          const detail = `Only pushes and pull requests are deployed. The event ${event.other} is ignored.`
-          return reply.code(202).send({ deployment: null, reason: 'other_event', detail })
-        }
-        const { exceeded, resetSeconds } = await pushesPerProject.take(project)
-        if (exceeded) throw tooManyPushes(resetSeconds)
-        if (event === 'pull_request') {
-          // Each host has a form of its own, which is not that of a push.
-          const received = {
-            event: readPullRequestEvent(await readJson(text)),
-            text,
-            deliveryId: deliveryOfPush(request.headers),
-          }
-          return reply.code(202).send(await receivePullRequest(db, options, request.actor, received))
-        }
-        request.rawBody = text
-        request.body = (await readJson(text)) as never
-      },
-    },
-    async (request, reply) => {
-      reply.code(202)
-      return receivePush(db, options, request.actor, {
-        push: request.body,
-        text: request.rawBody!,
-        deliveryId: deliveryOfPush(request.headers),
-      })
     },
   )
 }

@@ -9,11 +9,9 @@ import {
   completeBatch,
   findUpload,
   openReceiver,
-  type Piece,
-  readBatch,
-  release,
+  receivePiece,
   reserve,
-  type UploadReservation,
+  storeBatch,
 } from '../../services/uploads/index.ts'
 import { readContentRange } from '../http/requests/content-range.ts'
 import { closedByClient, leaveInFlight } from '../http/requests/transport.ts'
@@ -48,23 +46,8 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
       done(null, raw)
     },
   )
-  const asItIs: typeof compileValidator = (route) => (route.httpPart === 'body' ? () => true : compileValidator(route))
-
-  /** What is kept of content has room; what got none meanwhile is removed. Where nothing is kept, the room is given back. */
-  async function countRest(actor: Actor, content: Content): Promise<UploadReservation | null> {
-    const { accountId } = actor
-    const { sha256 } = content
-    if ((await receiver.offsetOf(accountId, sha256)) === 0) {
-      await release(db, actor, sha256, () => receiver.hasPart(accountId, sha256))
-      return null
-    }
-    try {
-      return await reserve(db, actor, content)
-    } catch (error) {
-      if (error instanceof Fault) await receiver.deleteParts(accountId, [sha256])
-      throw error
-    }
-  }
+  const acceptAnyBody: typeof compileValidator = (route) =>
+    route.httpPart === 'body' ? () => true : compileValidator(route)
 
   app.put(
     '/uploads/:sha256',
@@ -96,15 +79,7 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
       const body = (request.body ?? []) as unknown as AsyncIterable<Buffer>
       return receivePiece({ db, receiver, log }, actor, piece, body).catch((error) => {
         throw request.raw.destroyed && !(error instanceof Fault) ? closedByClient() : error
-      }
-      if (offset < piece.size) {
-        const room = await countRest(actor, content)
-        if (!room?.hidden) return findUpload(db, actor, sha256, offset)
-        return { ...content, offset, complete: false, expiresAt: room.expiresAt.toISOString() }
-      }
-      const [made] = await complete(db, actor, [content])
-      await receiver.deleteParts(actor.accountId, [sha256])
-      return made!
+      })
     },
   )
 
@@ -153,15 +128,7 @@ export const uploadRoutes: RoutePlugin = async (app, { deps, once }) => {
       once(request, reply, {
         prepare: () => storeBatch(db, receiver, request.actor, request.body as unknown as Buffer | undefined),
         status: 200,
-        work: async (db, sized) => {
-          const uploads = await complete(db, request.actor, sized)
-          // While nobody else can take room: their rows may have been larger.
-          await receiver.deleteParts(
-            request.actor.accountId,
-            sized.map(({ sha256 }) => sha256),
-          )
-          return { uploads }
-        },
+        work: async (db, contents) => ({ uploads: await completeBatch(db, receiver, request.actor, contents) }),
       }),
   )
 }

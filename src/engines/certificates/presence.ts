@@ -14,7 +14,7 @@ export type Places = { nameservers: string[]; edges: string[] }
 const dnsBoundMs = 10_000
 // Edges learn of challenges by notification. One that is unreachable from here must not delay the order for long.
 const httpBoundMs = 3_000
-const askTimeoutMs = 1_000
+const repositoryTimeoutMs = 1_000
 
 function joined({ host, port }: ListenAddress): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
@@ -33,7 +33,7 @@ export function placesOf(config: Config): Places {
 }
 
 async function showsText(server: string, { name, value }: Challenge): Promise<boolean> {
-  const resolver = new Resolver({ timeout: askTimeoutMs, tries: 1 })
+  const resolver = new Resolver({ timeout: repositoryTimeoutMs, tries: 1 })
   resolver.setServers([server])
   const texts = await resolver.resolveTxt(`_acme-challenge.${name}`).catch(() => [])
   return texts.some((parts) => parts.join('') === value)
@@ -42,7 +42,7 @@ async function showsText(server: string, { name, value }: Challenge): Promise<bo
 function servesToken(edge: string, { name, token, value }: Challenge): Promise<boolean> {
   return new Promise((resolve) => {
     const url = `http://${edge}/.well-known/acme-challenge/${token}`
-    const sent = request(url, { headers: { host: name }, timeout: askTimeoutMs }, (response) => {
+    const sent = request(url, { headers: { host: name }, timeout: repositoryTimeoutMs }, (response) => {
       let text = ''
       response.setEncoding('latin1')
       response.on('data', (chunk: string) => {

@@ -16,7 +16,7 @@ export type StatusDeps = { db: Database; config: TargetRules & ReachOptions; url
 const retryDelaysMs = [2_000, 10_000, 60_000, 600_000, 3_600_000] as const
 const maxWaitMs = 3_600_000
 // Older statuses aren't useful and are dropped.
-const worthTellingMs = 24 * 3_600_000
+const maxAgeMs = 24 * 3_600_000
 
 /** How long to wait after a rate-limited request; null if the host doesn't say. */
 export function waitOf({ status, headers }: HostAnswer, now: number): number | null {
@@ -75,7 +75,7 @@ export function createStatusHandler({ db, config: rules, urls, vault }: StatusDe
       const due = await findDueStatus(db, deploymentId)
       // Without a commit there is nothing to post to. The job is queued again when the commit is known.
       if (!due || due.commit === '' || due.outdated) return
-      if (Date.now() - (due.finishedAt ?? due.createdAt).getTime() > worthTellingMs) return
+      if (Date.now() - (due.finishedAt ?? due.createdAt).getTime() > maxAgeMs) return
       const waitMs = await tell(due, signal)
       // Queues the same job again.
       if (waitMs !== null) {

@@ -1,4 +1,4 @@
-// Runs api and edge in worker processes, for the primary, which has everything that exists once for a server.
+// Runs api and edge in worker processes; the primary runs what a server has only once.
 import { deleteMember, newMemberId } from '../../services/limits/index.ts'
 import type { Closing } from '../opening/closing.ts'
 import type { Start, ToWorker } from '../opening/messages.ts'
@@ -34,10 +34,10 @@ export async function openCluster(shared: Shared, options: ClusterOptions, closi
       keepsSnapshots: slot === 0,
       drained: draining.has('drained'),
     }),
-    onEnd(process, unasked) {
-      monitoring.noteEnd(process, unasked)
-      // What a dead one held open counts no longer; one that left in order has said so itself.
-      if (unasked) void deleteMember(db, process.start.member).catch(() => {})
+    onEnd(process, unexpected) {
+      monitoring.noteEnd(process, unexpected)
+      // Waits and streams of a dead worker no longer count; one that shut down has said so itself.
+      if (unexpected) void deleteMember(db, process.start.member).catch(() => {})
     },
   })
   const started = workers

@@ -1,11 +1,11 @@
-// SQL statements of accounts.
+// Accounts in SQL.
 import { int4, int8, statement, text } from '../../platform/database/statement.ts'
 
 const thisMonth = (name: string, account: string) => `COALESCE((
   SELECT used FROM month_usage WHERE account_id = ${account} AND name = '${name}'
     AND month = date_trunc('month', now() AT TIME ZONE 'UTC')::date), 0)`
 
-/** The account's running builds, and its usage in this month. */
+/** Builds of the account that run now, and what it used in this month. */
 export const readMonthUsage = statement('accounts.month', {
   reason: 'function of the database',
   in: { accountId: text() },
@@ -16,9 +16,9 @@ export const readMonthUsage = statement('accounts.month', {
       ${thisMonth('claimsPerMonth', p.accountId)} AS claims, ${thisMonth('messagesPerMonth', p.accountId)} AS messages`,
 })
 
-/** Raises each account's maximum of stored bytes in this month to the current value. */
+/** Raises the most that each account stored in this month to what it stores now. */
 export const recordStoredMaximum = statement('accounts.recordStoredMaximum', {
-  reason: 'not in Prisma',
+  reason: 'INSERT … SELECT',
   in: {},
   out: { noted: int4() },
   sql: () => `

@@ -1,17 +1,17 @@
-// SQL statements of backups: the layout of the database, copying tables, and locks.
+// SQL of backups: what the database consists of, the copying of its tables, and the lock that keeps artifacts in place.
 import { boolean, int4, int8, statement, text, textArray } from '../../platform/database/statement.ts'
 
-/** A backup holds it shared; deleting artifacts that a backup may need takes it exclusively. */
+/** Held shared by a backup; whoever removes artifacts that a backup may need takes it exclusively. */
 const artifactsLock = `hashtextextended('berth artifacts', 0)`
 
 export const lockArtifacts = statement('backups.lockArtifacts', {
-  reason: 'not in Prisma',
+  reason: 'advisory lock',
   in: {},
   out: { held: boolean() },
   sql: () => `SELECT true AS held FROM pg_advisory_lock_shared(${artifactsLock})`,
 })
 
-/** Returns false if another backup is in progress. */
+/** For the connection of a backup: false if another one is under way. */
 export const acquireBackupLock = statement('backups.beOnly', {
   reason: 'lease',
   in: {},
@@ -23,7 +23,7 @@ const ofThisSchema = `c.relnamespace = current_schema()::regnamespace AND c.relk
   AND NOT EXISTS (SELECT 1 FROM pg_depend d
     WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`
 
-/** Whether the database has no tables. */
+/** Whether nobody has made a table yet. */
 export const isEmpty = statement('backups.isEmpty', {
   reason: 'system catalog',
   in: {},
@@ -32,8 +32,8 @@ export const isEmpty = statement('backups.isEmpty', {
 })
 
 /**
- * Every table with its stored columns and the tables that it references, except the migrations table and unlogged
- * tables, which hold transient data.
+ * Every table with the columns that are written and the tables that its rows refer to; but not that of migrations, nor
+ * what is unlogged, which is of the moment.
  */
 export const readTables = statement('backups.tables', {
   reason: 'system catalog',
@@ -59,7 +59,7 @@ export const readPartitions = statement('backups.partitions', {
     WHERE ${ofThisSchema} AND c.relispartition ORDER BY 1`,
 })
 
-/** Sequences in use. They are not part of the snapshot, but their values are never behind its rows. */
+/** Those that gave a number out. A sequence belongs to no snapshot: what is read is never behind the rows. */
 export const readSequences = statement('backups.sequences', {
   reason: 'system catalog',
   in: {},
@@ -69,7 +69,7 @@ export const readSequences = statement('backups.sequences', {
     WHERE schemaname = current_schema() AND last_value IS NOT NULL ORDER BY 1`,
 })
 
-/** Has no effect on a missing sequence, which belongs to a table that is not ours. */
+/** A sequence that is not there belongs to a table that is not ours. */
 export const setSequence = statement('backups.setSequence', {
   reason: 'system catalog',
   in: { name: text(), value: int8() },
@@ -89,7 +89,7 @@ export const readMigrations = statement('backups.migrations', {
     WHERE finished_at IS NOT NULL AND NOT starts_with(migration_name, 'functions/') ORDER BY 1`,
 })
 
-/** Deployments whose files visitors can request. Not through Prisma, because it must read the same snapshot. */
+/** Deployments whose files a visitor may ask for. Here and not by Prisma, because it has to be of the same snapshot. */
 export const readReady = statement('backups.ready', {
   reason: 'connection without Prisma',
   in: {},
@@ -98,8 +98,8 @@ export const readReady = statement('backups.ready', {
 })
 
 /**
- * Sources of deployments without git and uploads for future ones, after the given content. It must read the same
- * snapshot too.
+ * What deployments without git are built from, and what was uploaded for the next one; behind the given content. Of
+ * the same snapshot, too.
  */
 export const readUploadedContents = statement('backups.uploadedContents', {
   reason: 'connection without Prisma',
@@ -115,26 +115,26 @@ export const readUploadedContents = statement('backups.uploadedContents', {
     ORDER BY sha256 LIMIT ${p.limit}`,
 })
 
-// The statements below contain names of tables and columns, which can't be parameters.
+// The following name tables and columns, which no parameter can.
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
 const list = (names: readonly string[]) => names.map(quoted).join(', ')
 
 export type Table = { name: string; columns: readonly string[] }
 
-/** Keeps migrations from changing a table before it is copied. */
+/** So that no migration changes one of them before its turn comes. */
 export const lockTables = (tables: readonly Table[]) =>
   `LOCK TABLE ${list(tables.map(({ name }) => name))} IN ACCESS SHARE MODE`
 
-/** Copies a query, because COPY does not accept a partitioned table. */
+/** A query, because a partitioned table cannot be copied by its name. */
 export const copyOut = ({ name, columns }: Table) => `COPY (SELECT ${list(columns)} FROM ${quoted(name)}) TO STDOUT`
 
 export const copyIn = ({ name, columns }: Table) => `COPY ${quoted(name)} (${list(columns)}) FROM STDIN`
 
-/** Deletes rows that migrations wrote, because the archive contains them too. */
+/** What a migration itself wrote is among the rows of the archive. */
 export const emptyTables = (names: readonly string[]) => `TRUNCATE ${list(names)}`
 
-/** Constraint triggers stay enabled: disabling them needs a superuser, and the order of rows satisfies them. */
+/** Those of constraints stay: they need a superuser, and rows come in an order that they accept. */
 export const setTriggers = (name: string, enabled: boolean) =>
   `ALTER TABLE ${quoted(name)} ${enabled ? 'ENABLE' : 'DISABLE'} TRIGGER USER`
 
@@ -143,5 +143,5 @@ export const createPartition = ({ name, parent, bound }: { name: string; parent:
 
 export const dropTable = (name: string) => `DROP TABLE ${quoted(name)}`
 
-/** Without statistics, the planner would treat the tables as empty. */
+/** Until the database has looked at its rows, it plans as if there were none. */
 export const analyzeTables = (tables: readonly Table[]) => `ANALYZE ${list(tables.map(({ name }) => name))}`

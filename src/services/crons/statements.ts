@@ -1,8 +1,8 @@
-// SQL statements of crons.
+// Crons in SQL.
 import { queueJobs } from '../../jobs/statements.ts'
 import { boolean, int4, int8, optional, statement, text, timestamptz } from '../../platform/database/statement.ts'
 
-/** Locks a cron until the transaction ends. `due` uses the clock of the database. */
+/** Locks a cron until the transaction ends, and tells by the clock of the database whether it is due. */
 export const lockCron = statement('crons.lock', {
   reason: 'row lock',
   in: { id: text() },
@@ -19,7 +19,7 @@ export const lockCron = statement('crons.lock', {
     FROM cron WHERE id = ${p.id} FOR UPDATE`,
 })
 
-/** The host that a cron calls, and whether its account is suspended. */
+/** Whom a cron calls: the host of production, and what stands in the way. */
 export const readCronTarget = statement('crons.target', {
   reason: 'join in one statement',
   in: { projectId: text() },
@@ -29,7 +29,7 @@ export const readCronTarget = statement('crons.target', {
     FROM project p JOIN account a ON a.id = p.account_id WHERE p.id = ${p.projectId}`,
 })
 
-/** Queues overdue crons whose job has failed. */
+/** Queues crons that are overdue and have no job, because it was given up. */
 export const queueForgottenCrons = statement('crons.queueForgotten', {
   reason: 'INSERT … SELECT',
   in: { before: timestamptz() },
@@ -41,9 +41,9 @@ export const queueForgottenCrons = statement('crons.queueForgotten', {
     RETURNING id`,
 })
 
-/** Deletes up to `limit` runs beyond the newest of each cron, and returns their number. */
+/** Deletes runs beyond the newest of each cron, so many at most, and tells how many. */
 export const deleteSurplusRuns = statement('crons.forgetRuns', {
-  reason: 'not in Prisma',
+  reason: 'lateral join',
   in: { keep: int4(), limit: int4() },
   out: { count: int4() },
   sql: (p) => `

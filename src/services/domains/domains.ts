@@ -1,4 +1,4 @@
-// Attaches, reads, rechecks and deletes domains. Only states.ts changes their states.
+// Domains: attached, read, checked again on demand, deleted. Their states change in states.ts alone.
 import type { Static } from '@sinclair/typebox'
 import type { Config } from '../../config.ts'
 import type { Domain, Project } from '../../generated/client.ts'
@@ -40,7 +40,7 @@ export type ViewOptions = Pick<Config, 'nameservers'>
 
 export const withNames = { project: { select: { name: true } }, redirect: { select: { name: true } } } as const
 
-// How long a deleted name stays reserved, because its delegation at the registrar may still exist.
+// How long a deleted name stays reserved, because its delegation at the registrar may still be there.
 const holdMs = 7 * 24 * 60 * 60_000
 
 const viewRow = viewOf(DomainSchema)
@@ -66,7 +66,7 @@ export async function showDomain(db: Db, options: ViewOptions, row: DomainRow): 
   return { ...viewDomain(options, row), takedown: await findNotice(db, row.projectId, row.name) }
 }
 
-/** Whether there is nothing to wait for: the domain is verified, and its certificate is issued or has failed. */
+/** Whether nothing more is to be waited for: the domain is verified, and its certificate is issued or has failed. */
 export function isSettled(row: DomainRow): boolean {
   return row.verified && row.ssl !== 'PENDING' && row.ssl !== 'ISSUING'
 }
@@ -78,7 +78,7 @@ export async function findDomain(db: Db, actor: Actor, path: string): Promise<Do
   return row
 }
 
-/** Finds a domain and locks it against other changes until the transaction ends. */
+/** The domain, locked against other changes until the transaction ends. */
 export async function findDomainToChange(db: Db, actor: Actor, path: string): Promise<DomainRow> {
   await lockDomain(db, { accountId: actor.accountId, name: nameInPath(path) })
   return findDomain(db, actor, path)
@@ -107,7 +107,7 @@ export async function listDomains(
   )
 }
 
-/** Throws the errors of a new domain without attaching it. */
+/** Refuses what would be refused of a new domain, and attaches none. */
 export async function checkDomain(
   db: Db,
   options: PlatformNames,
@@ -120,7 +120,7 @@ export async function checkDomain(
   )
 }
 
-/** Reads the name to attach. If it is invalid, reports an unknown project too. */
+/** The name to attach; if it is refused, so is a project that is not there, at once. */
 async function readNewName(db: Db, options: PlatformNames, actor: Actor, input: Static<typeof CreateDomain>) {
   try {
     return nameToAttach(options, input.name)
@@ -137,18 +137,20 @@ export async function createDomain(
   input: Pick<Static<typeof CreateDomain>, 'project' | 'name'>,
 ): Promise<DomainView> {
   const name = await readNewName(db, options, actor, input)
-  const created = await claimName(db, options, actor, { ...input, name })
-  if (created) return created
-  // Something changed concurrently. Try again under the lock, which finds out what.
+  const made = await claimName(db, options, actor, { ...input, name })
+  if (made) return made
+  // Something changed since the first read. With the lock nothing does, so that reading again tells what.
   return inTransaction(db, async (db) => {
     await lockHost(db, { host: hostOf(name) })
-    const created = await claimName(db, options, actor, { ...input, name })
-    if (!created) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
-    return created
+    const made = await claimName(db, options, actor, { ...input, name })
+    if (!made) throw new Fault('domain_exists', `The account already has the domain ${name}.`)
+    return made
   })
 }
 
-/** Returns null if a row that it depends on has changed since it was read. */
+const initialDomain = initialOf('Domain')
+
+/** Null if a row that it depends on changed after it was read. */
 async function claimName(
   db: Db,
   options: PlatformNames,
@@ -162,7 +164,7 @@ async function claimName(
   const now = new Date()
   const id = newId('dom')
   const txtValue = `berth-verify=${randomLabel(26)}`
-  // Warn in advance if nameservers can't prove the name. A name below a verified one of the account is proved by that.
+  // Who sets the nameservers in vain should know before; a name below one's own is proved by that.
   const isProvable = isWildcard(name) || found.ownedAbove || isExclusive(nameservers, found)
   const advice = sharedAdvice('Where its DNS is now', { name: `_berth.${host}`, value: txtValue })
   const reason = isProvable ? null : `${sharedText(host, options.nameservers, found)} ${advice}`
@@ -191,7 +193,7 @@ async function claimName(
   return created.length > 0 ? { ...view, takedown: await findNotice(db, project.id, name) } : null
 }
 
-/** Checks the domain now, and often for a while. This does not extend the claim. */
+/** Has the domain checked now, and often again for a while. When a claim ends does not depend on it. */
 export async function requestVerification(
   db: Db,
   options: ViewOptions,
@@ -223,7 +225,7 @@ export async function requireNoRedirects(
   if ((await db.domain.count({ where: { redirectId: id } })) === 0) return
   const where = { ...inProjectsOf(actor), redirectId: id }
   const seen = await db.domain.findMany({ where, select: { name: true }, take: 3 })
-  const sources = seen.length > 0 ? seen.map(({ name }) => name).join(', ') : 'domains of other projects'
+  const sources = seen.length > 0 ? seen.map((one) => one.name).join(', ') : 'domains of other projects'
   throw new Fault('domain_has_redirects', `Other domains redirect to ${name}: ${sources}.`)
 }
 
@@ -242,7 +244,7 @@ export async function deleteDomain(
     const wildcards = await db.domain.count({ where: { accountId, name: `*.${name}` } })
     if (wildcards > 0) throw new Fault('domain_has_wildcard', `Delete *.${name} first: it lives in this zone.`)
     await requireNoRedirects(db, actor, row)
-    // Only verified names are reserved; otherwise anyone could block names of others.
+    // Only verified names are reserved: otherwise anyone could block names of others.
     if (row.verified) {
       const hold = { accountId, until: new Date(Date.now() + holdMs) }
       await db.domainHold.upsert({ where: { name }, create: { name, ...hold }, update: hold })
@@ -252,7 +254,7 @@ export async function deleteDomain(
   })
 }
 
-/** Deletes expired reservations and returns their number. */
+/** Deletes reservations that are over, and tells how many. */
 export function deleteOldHolds(db: Db, signal?: AbortSignal): Promise<number> {
   const where = { until: { lt: new Date() } }
   return deleteInBatches(signal, (limit) => db.domainHold.deleteMany({ where, limit }))

@@ -1,14 +1,15 @@
-// SQL statements for pages of the event log, ordered by id.
+// Pages of the event log in SQL, by id.
+import { selected } from '../../platform/database/columns.ts'
 import type { Order } from '../../platform/database/page.ts'
 import { boolean, int4, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 import { shownEvent } from './statements.ts'
 
 /**
- * What a statement can see, as event numbers: every transaction below `max` except those in `open`. With too many open
- * transactions, `max` is the first of them.
+ * What a statement could see, in the numbers of events: every transaction below `max` but those that were `open`. One in
+ * which too many were open counts as old as the first of them.
  */
 export const selectVisibility = statement('events.seen', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: {},
   out: { max: text(), open: textArray() },
   sql: () => `
@@ -25,10 +26,10 @@ const listIn = {
   types: optional(textArray()),
   projectIds: optional(textArray()),
   subjects: optional(textArray()),
-  /** The page starts after this id. */
+  /** The ids of the page are behind this one. */
   after: text(),
   limit: int4(),
-  /** What was visible before, and what is visible now. */
+  /** What could be seen before, and what can be seen now. */
   seenMax: text(),
   seenOpen: textArray(),
   max: text(),
@@ -36,7 +37,7 @@ const listIn = {
 }
 
 type Facet = 'account_id' | 'type' | 'project_id' | 'subject'
-type Placeholders = { [K in keyof typeof listIn]: string }
+type Places = { [K in keyof typeof listIn]: string }
 
 const writer = 'COALESCE(e.writer, e.xid)'
 const sees = (max: string, open: string) => `(${writer} < ${max}::xid8 AND ${writer} <> ALL(${open}::xid8[]))`
@@ -44,14 +45,14 @@ const among = (column: string, values: string) => `AND (${values} IS NULL OR ${c
 
 const facets = { type: 'types', project_id: 'projectIds', subject: 'subjects' } as const
 
-/** Selects the ids of the page first, from an index only, with a part for each value of the facet. */
-function idsSql(facet: Facet, order: Order, p: Placeholders): string {
+/** The ids of the page first, from an index alone. Each value of a facet has its part of it. */
+function idsSql(facet: Facet, order: Order, p: Places): string {
   if (facet === 'account_id') {
     return `
       SELECT id FROM event WHERE account_id = ${p.accountId} AND id ${order === 'asc' ? '>' : '<'} ${p.after}
       ORDER BY id ${order} LIMIT ${p.limit}`
   }
-  // The facet covers its own condition already.
+  // What the facet itself asks for would only be checked again.
   const types = facet === 'type' ? 'NULL' : p.types
   const projectIds = facet === 'project_id' ? 'NULL' : p.projectIds
   return `
@@ -65,13 +66,8 @@ const list = (facet: Facet, order: Order) =>
     reason: 'lateral join',
     in: listIn,
     out: {
-      id: text(),
-      type: text(),
-      createdAt: timestamptz(),
-      actor: text(),
-      subject: text(),
-      data: json<object>(),
-      /** Whether it is visible now but was not before. */
+      ...shownEvent,
+      /** Whether it can be seen now, and could not before. */
       fresh: boolean(),
     },
     sql: (p) => `

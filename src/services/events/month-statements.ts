@@ -1,8 +1,8 @@
-// SQL statements for the monthly tables of the event log. SQL functions create and drop the tables.
+// The months of the event log in SQL. Making and dropping their tables is done by functions of the database.
 import { int4, statement, text, timestamptz } from '../../platform/database/statement.ts'
 
 export const createMonths = statement('events.make_months', {
-  reason: 'not in Prisma',
+  reason: 'function of the database',
   in: { at: timestamptz() },
   out: { made: int4() },
   sql: (p) => `SELECT make_event_months(${p.at}) AS made`,
@@ -15,7 +15,7 @@ export const dropMonths = statement('events.drop_months', {
   sql: (p) => `SELECT drop_event_months(${p.at}, ${p.kept}) AS dropped`,
 })
 
-/** Deletes some old events from a table that also has newer ones. */
+/** Some events of months that are over, in a table that is kept for others. */
 export const deleteOldEvents = statement('events.delete_old', {
   reason: 'function of the database',
   in: { at: timestamptz(), kept: int4(), limit: int4() },

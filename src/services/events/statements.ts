@@ -1,5 +1,5 @@
-// SQL statements of events: writing them with changes, and reading the log in the order of (xid, seq).
-
+// Events in SQL: how changes write them, and how the log is read in the order of (xid, seq).
+import { columnsOf, inserted, insertedFrom, omit, pick, selected } from '../../platform/database/columns.ts'
 import {
   boolean,
   int4,
@@ -16,10 +16,13 @@ import { newId, timeOf } from '../../platform/ids.ts'
 import { currentTrace } from '../../platform/observe/tracing.ts'
 import type { NewEvent } from './event-types.ts'
 
-/** An event with its id, time and trace. */
+/** An event as it is written. */
 export type NumberedEvent = NewEvent & { id: string; trace: string | null; createdAt: Date }
 
-/** Parameters of `insertEvent` for the statement that contains it. */
+// The others number themselves.
+const written = omit(columnsOf('Event'), ['seq'])
+
+/** Parameters of `insertEvent`, for the statement that it is part of. */
 export const eventIn = {
   eventId: text(),
   eventAccount: text(),
@@ -32,7 +35,7 @@ export const eventIn = {
   eventAt: timestamptz(),
 }
 
-/** The time of an event is the one in its id, which orders and limits lists. */
+/** The time of an event is that in its id, by which lists are ordered and bounded. */
 export function eventValues(event: NewEvent) {
   const eventId = newId('evt')
   return {
@@ -48,7 +51,7 @@ export function eventValues(event: NewEvent) {
   }
 }
 
-/** Inserts the event if `source`, the change, has a row: one round trip and one commit for both. */
+/** Writes the event if `source`, the part that makes the change, has a row: one round trip and one commit for both. */
 export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: string): string {
   const values = {
     id: p.eventId,
@@ -64,12 +67,12 @@ export function insertEvent(p: { [K in keyof typeof eventIn]: string }, source: 
   return `INSERT INTO event ${inserted(written, values)} FROM ${source}`
 }
 
-/** The parameter of `insertEventsOf`. */
+/** Parameter of `insertEventsOf`. */
 export const eventsIn = { events: json<NumberedEvent[] | JsonText>() }
 
 /**
- * One parameter for any number of events. Prisma's createMany has eight per event, so every count is a different
- * statement to prepare, and 5,000 events of a zone import took 2.1 s instead of 0.5 s.
+ * One parameter for any number of events. Prisma's createMany has eight for each, so every number is another text to
+ * prepare, and 5,000 events of a zone import took 2.1 s instead of 0.5 s.
  */
 export const insertEventsOf = (p: { events: string }) => `
   INSERT INTO event ${insertedFrom(written, `json_to_recordset(${p.events})`)}
@@ -82,10 +85,10 @@ export const insertEvents = statement('events.insert', {
   sql: insertEventsOf,
 })
 
-/** The lowest number that a running or later transaction may still write, in the statement's snapshot. */
+/** The first number that a running or later transaction may still write, in the snapshot of the statement. */
 export const horizon = 'event_horizon(pg_snapshot_xmin(pg_current_snapshot()))'
 
-/** Takes a number in its own transaction. */
+/** The number of a transaction of its own. */
 export const takeNumber = statement('events.number', {
   reason: 'function of the database',
   in: {},
@@ -96,8 +99,8 @@ export const takeNumber = statement('events.number', {
 const position = { xid: text(), seq: int8() }
 
 /**
- * The horizon, and the last event before it. Readers continue after that event, not at the horizon: after a crash of
- * PostgreSQL, numbers below the horizon that were taken but not used can occur again.
+ * The horizon, and the last event before it. Readers go on behind that event and not at the horizon: numbers that were
+ * taken and not used below it come again when PostgreSQL was killed, because only what is written outlives that.
  */
 const settledLog = `
   h AS MATERIALIZED (SELECT ${horizon} AS xid),
@@ -112,7 +115,7 @@ export const selectEnd = statement('events.end', {
   sql: () => `WITH ${settledLog} SELECT xid::text AS xid, seq FROM last`,
 })
 
-/** The position of an event, or the end of the settled log if older transactions may still write before the event. */
+/** The position of an event, or the end of the log if older transactions may still write before the event. */
 export const selectPosition = statement('events.position', {
   reason: 'function of the database',
   in: { id: text(), accountId: text() },
@@ -157,7 +160,7 @@ function selectBetween(p: { [K in keyof typeof betweenIn]: string }, condition: 
     ORDER BY e.xid, e.seq LIMIT ${p.limit}`
 }
 
-/** Events for one reader between two positions. */
+/** Events of one reader between two positions. */
 export const selectEvents = statement('events.between', {
   reason: 'comparison of rows',
   in: betweenIn,
@@ -165,7 +168,7 @@ export const selectEvents = statement('events.between', {
   sql: (p) => selectBetween(p, 'true'),
 })
 
-/** Like `selectEvents`, but for some subjects, which have their own index. */
+/** The same of some subjects, which have an index of their own. */
 export const selectEventsOfSubjects = statement('events.between_of_subjects', {
   reason: 'list as one parameter',
   in: { ...betweenIn, subjects: textArray() },
@@ -174,8 +177,8 @@ export const selectEventsOfSubjects = statement('events.between_of_subjects', {
 })
 
 /**
- * Events of these accounts after a position. `settled`: every older transaction has ended. Every row contains the end
- * of the settled log; without events, there is one row with only that.
+ * Events of these accounts behind a position, each with whether every older transaction has ended, and in every row
+ * the last event of which that is so. Without any event there is one row, in which nothing else is set.
  */
 export const selectEventsAfter = statement('events.after', {
   reason: 'comparison of rows',

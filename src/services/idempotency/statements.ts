@@ -1,7 +1,11 @@
-// SQL statements of idempotency keys.
-import { boolean, bytea, int4, optional, statement, text } from '../../platform/database/statement.ts'
+// Idempotency keys in SQL.
+import { columnsOf, inserted, omit, replaced, selected } from '../../platform/database/columns.ts'
+import { boolean, statement, text } from '../../platform/database/statement.ts'
 
-/** Held until commit, rollback or a crash, so a key neither runs twice at once nor stays locked. */
+const row = columnsOf('IdempotencyKey')
+const answer = omit(row, ['tokenId', 'key', 'createdAt'])
+
+/** Held until commit or rollback, also by a crash: a key can neither run twice at once nor stay locked. */
 export const tryLockKey = statement('idempotency.lock', {
   reason: 'advisory lock',
   in: { key: text() },
@@ -19,7 +23,7 @@ export const findAnswerRow = statement('idempotency.find', {
     WHERE token_id = ${p.tokenId} AND key = ${p.key} AND created_at > now() - interval '24 hours'`,
 })
 
-/** Stores a response. Replaces only one that is at least a day old. */
+/** Takes the place of an answer that is a day old, and of no other. */
 export const storeAnswerRow = statement('idempotency.store', {
   reason: 'ON CONFLICT … WHERE',
   in: omit(row, ['createdAt']),

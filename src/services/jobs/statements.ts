@@ -1,7 +1,8 @@
-// SQL statements for retrying failed jobs.
+// SQL of failed jobs: to queue one again.
+import { columnsOf, inserted, selves } from '../../platform/database/columns.ts'
 import { int4, int8, statement, text } from '../../platform/database/statement.ts'
 
-/** Replaces a failed job with a new one with all attempts left, or hastens the job that waits under its key. */
+/** A new job in place of the failed one, with all attempts before it; if one with its key waits already, that one is it. */
 export const requeueJob = statement('jobs.requeue', {
   reason: 'ON CONFLICT … WHERE',
   in: { id: int8() },
@@ -14,7 +15,10 @@ export const requeueJob = statement('jobs.requeue', {
     RETURNING id`,
 })
 
-/** Copies the uploaded files of a deployment to another one. */
+const source = columnsOf('DeploymentSource')
+const file = columnsOf('SourceFile')
+
+/** The files that one deployment was uploaded with, for another one. */
 export const copySource = statement('jobs.copySource', {
   reason: 'INSERT … SELECT',
   in: { from: text(), to: text() },

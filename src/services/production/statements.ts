@@ -1,19 +1,19 @@
-// SQL statements of production switches and the leases of edges.
+// The edges that have followed production, in SQL.
 import { isFree, leaseEnd } from '../../platform/database/lease.ts'
 import { int4, int8, statement, text, textArray, timestamptz } from '../../platform/database/statement.ts'
 
-// Edges whose lease ended this long ago are deleted.
-const deletedAfter = `interval '10 minutes'`
+// A lease that ended so long ago is nobody's any more.
+const forgottenAfter = `interval '10 minutes'`
 
 const isLive = (edge: string) => `NOT ${isFree(`${edge}.leased_until`)}`
-/** Whether all live edges have switched to a production entry. */
+/** Whether all live edges have switched to an entry. */
 const isSwitched = (entry: string) => `NOT EXISTS (
   SELECT 1 FROM edge e WHERE ${isLive('e')} AND NOT EXISTS (
     SELECT 1 FROM edge_switch s WHERE s.production_id = ${entry}.id AND s.edge_id = e.id))`
 
-/** Names of the live edges that have not switched to the project's current production. */
-export const selectLaggingEdges = statement('production.findLaggingEdges', {
-  reason: 'not in Prisma',
+/** Names of the live edges that have not switched to what is production of the project. */
+export const selectLaggingEdges = statement('production.waitedFor', {
+  reason: 'join in one statement',
   in: { projectId: text() },
   out: { name: text() },
   sql: (p) => `
@@ -28,12 +28,12 @@ export const renewEdge = statement('production.renewEdge', {
   in: { id: text(), name: text(), leaseMs: int4() },
   out: { id: text() },
   sql: (p) => `
-    WITH forgotten AS (DELETE FROM edge WHERE leased_until < now() - ${deletedAfter} AND id <> ${p.id})
+    WITH forgotten AS (DELETE FROM edge WHERE leased_until < now() - ${forgottenAfter} AND id <> ${p.id})
     INSERT INTO edge (id, name, leased_until) VALUES (${p.id}, ${p.name}, ${leaseEnd(p.leaseMs)})
     ON CONFLICT (id) DO UPDATE SET leased_until = EXCLUDED.leased_until RETURNING id`,
 })
 
-/** Records what an edge serves as production, except outdated deployments and completed switches. */
+/** Notes what an edge shows as production of projects; what is no longer wanted, or switched everywhere, is not noted. */
 export const recordSwitches = statement('production.recordSwitches', {
   reason: 'lease',
   in: { edgeId: text(), projectIds: textArray(), deploymentIds: textArray() },
@@ -46,7 +46,7 @@ export const recordSwitches = statement('production.recordSwitches', {
     ON CONFLICT DO NOTHING RETURNING production_id AS id`,
 })
 
-/** Settles the switches that every live edge has made. */
+/** Ends the switches that every live edge has made. */
 export const settleSwitches = statement('production.settleSwitches', {
   reason: 'lease',
   in: {},

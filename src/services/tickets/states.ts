@@ -60,7 +60,7 @@ function eventOn(row: TicketRow, { actor }: Caller<unknown>, type: EventType): N
 }
 
 /** The ticket, held against other changes until the transaction ends. */
-async function findToChange(db: Db, caller: Caller<unknown>, id: string): Promise<TicketRow> {
+async function findDomainToChange(db: Db, caller: Caller<unknown>, id: string): Promise<TicketRow> {
   await lockTicket(db, { id })
   return findTicket(db, caller, id)
 }
@@ -85,7 +85,7 @@ export async function changeTicket<View>(
   { input, precondition }: { input: Static<typeof ChangeTicketAsSupport>; precondition: (view: View) => void },
 ): Promise<View> {
   return inTransaction(db, async (db) => {
-    const before = await findToChange(db, caller, id)
+    const before = await findDomainToChange(db, caller, id)
     precondition(caller.view(before))
     const wanted = { ...before, ...input }
     // A change that was made already may be sent again, by who has not got its answer.
@@ -112,7 +112,7 @@ export async function replyToTicket(
   message: string,
 ): Promise<MessageView> {
   return inTransaction(db, async (db) => {
-    const before = await findToChange(db, caller, id)
+    const before = await findDomainToChange(db, caller, id)
     refuseClosed(before)
     const step = transitions.find(
       (step) => step.by === caller.side && step.when === 'replies' && step.from === before.status,

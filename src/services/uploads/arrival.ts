@@ -10,9 +10,9 @@ import {
   checkRoom,
   complete,
   findUpload,
-  type Room,
   release,
   reserve,
+  type UploadReservation,
   type UploadView,
 } from './uploads.ts'
 
@@ -42,22 +42,27 @@ export async function receivePiece(
     return { ...content, offset, complete: false, expiresAt: room.expiresAt.toISOString() }
   }
   const [upload] = await complete(db, actor, [content])
-  await receiver.drop(actor.accountId, [sha256])
+  await receiver.deleteParts(actor.accountId, [sha256])
   return upload!
 }
 
 /** Reserves room again for a partial upload, or discards it. Without one, the room is released. */
-async function settleRoom(db: Db, receiver: Receiver, actor: Actor, content: Content): Promise<Room | null> {
+async function settleRoom(
+  db: Db,
+  receiver: Receiver,
+  actor: Actor,
+  content: Content,
+): Promise<UploadReservation | null> {
   const { accountId } = actor
   const { sha256 } = content
   if ((await receiver.offsetOf(accountId, sha256)) === 0) {
-    await release(db, actor, sha256, () => receiver.isHere(accountId, sha256))
+    await release(db, actor, sha256, () => receiver.hasPart(accountId, sha256))
     return null
   }
   try {
     return await reserve(db, actor, content)
   } catch (error) {
-    if (error instanceof Fault) await receiver.drop(accountId, [sha256])
+    if (error instanceof Fault) await receiver.deleteParts(accountId, [sha256])
     throw error
   }
 }
@@ -85,7 +90,7 @@ export async function completeBatch(
 ): Promise<UploadView[]> {
   const uploads = await complete(db, actor, contents)
   // While the transaction still locks the account's uploads, because the deleted rows may have been larger.
-  await receiver.drop(
+  await receiver.deleteParts(
     actor.accountId,
     contents.map(({ sha256 }) => sha256),
   )

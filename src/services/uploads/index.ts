@@ -1,4 +1,4 @@
-// Public entry point of uploads: files that are checked against their hashes and then stored.
+// Door of uploads: files checked against their hashes before they are stored.
 export { listArchive, refuseLarge, spool, storeArchive } from './archives.ts'
 export { completeBatch, receivePiece, storeBatch } from './arrival.ts'
 export { openReceiver, type Receiver } from './receiver.ts'
@@ -12,15 +12,11 @@ export {
   shareSources,
 } from './statements.ts'
 export {
-  type Content,
-  checkRoom,
   checkUploadBytes,
-  complete,
   deleteOldUploads,
   findUpload,
   markLost,
   readNeeded,
   reserve,
-  type UploadReservation,
   waitMs,
 } from './uploads.ts'

@@ -1,9 +1,9 @@
-// SQL statements of uploads.
+// Uploads in SQL.
 import { queueBuilds } from '../../jobs/statements.ts'
 import { columnsOf, insertedFrom, omit, pick, selected } from '../../platform/database/columns.ts'
 import { boolean, int4, int8, jsonb, optional, statement, text, textArray } from '../../platform/database/statement.ts'
 
-/** Serializes changes of an account's uploads, so that content can't arrive unseen while another request misses it. */
+/** Changes of the uploads of an account take turns: what one of them finds missing, the next one does not bring unseen. */
 export const lockUploads = statement('uploads.lock', {
   reason: 'lease',
   in: { accountId: text() },
@@ -11,9 +11,9 @@ export const lockUploads = statement('uploads.lock', {
   sql: (p) => `SELECT pg_advisory_xact_lock(hashtextextended('uploads ' || ${p.accountId}, 0))::text AS locked`,
 })
 
-/** Bytes of the account's waiting uploads, except for some contents, and of its deployments' sources. */
+/** Bytes of the account that wait, but for these contents, or that deployments were built from. */
 export const sumBytes = statement('uploads.sumBytes', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { accountId: text(), except: textArray() },
   out: { bytes: int8() },
   sql: (p) => `
@@ -22,9 +22,9 @@ export const sumBytes = statement('uploads.sumBytes', {
       + COALESCE((SELECT sum(new_bytes) FROM deployment_source WHERE account_id = ${p.accountId}), 0))::bigint AS bytes`,
 })
 
-/** Bytes of the contents for which no deployment has reserved space. One that lists another size has not. */
+/** Bytes of the contents that no deployment has room for: one that lists them with another size has not. */
 export const sumUnreserved = statement('uploads.sumUnreserved', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: { accountId: text(), contents: jsonb<readonly { sha256: string; size: number }[]>() },
   out: { bytes: int8() },
   sql: (p) => `
@@ -33,9 +33,9 @@ export const sumUnreserved = statement('uploads.sumUnreserved', {
       WHERE f.account_id = ${p.accountId} AND f.sha256 = c.sha256 AND f.size = c.size AND NOT f.present)`,
 })
 
-/** A deployment, of these projects unless null, that waits for one of the contents but lists another size. */
+/** A deployment that waits for one of the contents and has another size for it; of these projects, unless null. */
 export const findSizeConflict = statement('uploads.findSizeConflict', {
-  reason: 'not in Prisma',
+  reason: 'list as one parameter',
   in: {
     accountId: text(),
     projectIds: optional(textArray()),
@@ -52,8 +52,8 @@ export const findSizeConflict = statement('uploads.findSizeConflict', {
 })
 
 /**
- * The contents that need not be sent again, with their sizes: sources of the project's earlier deployments, and uploads
- * that no deployment uses yet, by this token unless null.
+ * Those of the contents that need not be sent again, with their sizes: what an earlier deployment of the project was
+ * built from, and what was uploaded for none yet; by this token, unless null.
  */
 export const knownContents = statement('uploads.known', {
   reason: 'lateral join',
@@ -68,7 +68,7 @@ export const knownContents = statement('uploads.known', {
     WHERE COALESCE(f.size, u.size) IS NOT NULL`,
 })
 
-/** Prevents deletion of a project's sources, and thus of their content in the store, until the transaction ends. */
+/** Keeps the sources of a project from being deleted until the transaction ends, and so their content in the store. */
 export const shareSources = statement('uploads.shareSources', {
   reason: 'row lock',
   in: { projectId: text() },
@@ -114,7 +114,7 @@ export const addFiles = statement('uploads.addFiles', {
     SELECT count(*)::int AS count FROM listed`,
 })
 
-/** Some contents that a deployment waits for. Prisma would read all rows to make them distinct. */
+/** Some contents that a deployment waits for. Prisma would read all rows to tell them apart. */
 export const readMissing = statement('uploads.missing', {
   reason: 'subquery',
   in: { accountId: text(), deploymentId: text(), limit: int4() },
@@ -125,7 +125,7 @@ export const readMissing = statement('uploads.missing', {
     ORDER BY sha256 LIMIT ${p.limit}`,
 })
 
-/** Files of a deployment after the given path. Prisma would block the event loop for 250 ms to read 20,000 of them. */
+/** Files of a deployment behind the given path. Read by Prisma, 20,000 of them hold others up for a quarter of a second. */
 export const readFiles = statement('uploads.files', {
   reason: 'hot read',
   in: { deploymentId: text(), after: text(), limit: int4() },
@@ -135,8 +135,8 @@ export const readFiles = statement('uploads.files', {
     WHERE deployment_id = ${p.deploymentId} AND path > ${p.after} ORDER BY path LIMIT ${p.limit}`,
 })
 
-/** Marks contents as present and queues deployments that waited for nothing else. Returns the awaited contents. */
-export const markPresent = statement('uploads.markPresent', {
+/** The contents have come: deployments that waited for nothing else are queued. Returns those that were waited for. */
+export const markPresent = statement('uploads.arrive', {
   reason: 'change with its event and job',
   in: {
     accountId: text(),
@@ -167,9 +167,9 @@ export const markPresent = statement('uploads.markPresent', {
     SELECT DISTINCT sha256 FROM came`,
 })
 
-/** Marks contents that the store has lost, so that a redeployment requests them again. */
+/** The store has lost the contents, whoever uploaded them: they are asked for when they are deployed again. */
 export const markContentsLost = statement('uploads.markContentsLost', {
-  reason: 'not in Prisma',
+  reason: 'several writes in one statement',
   in: { hashes: textArray() },
   out: { files: int4() },
   sql: (p) => `
@@ -183,9 +183,9 @@ export const markContentsLost = statement('uploads.markContentsLost', {
     SELECT ((SELECT count(*) FROM gone) + (SELECT count(*) FROM waiting))::integer AS files`,
 })
 
-/** Hashes after the given one of all content that the artifact store must keep for uploads. */
+/** Hashes of all that the artifact store must keep for uploads, behind the given one. */
 export const listNeeded = statement('uploads.needed', {
-  reason: 'not in Prisma',
+  reason: 'subquery',
   in: { after: text(), limit: int4() },
   out: { sha256: text() },
   sql: (p) => `

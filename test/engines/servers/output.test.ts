@@ -16,7 +16,7 @@ const bytes = (text: string) => Buffer.from(text)
 
 test('chunks become lines, without escapes and secrets', async () => {
   const { lines, output } = collect()
-  output.beginRun(['hunter2', 'first line\nsecond line', 'abc'])
+  output.startRun(['hunter2', 'first line\nsecond line', 'abc'])
   const split = bytes('é is one letter\n')
   output.print('stdout', split.subarray(0, 1))
   output.print('stdout', split.subarray(1))
@@ -41,7 +41,7 @@ test('a line that is cut within a character can be stored', async () => {
 test('what comes too fast is dropped with a note, and the next minute goes on', async () => {
   vi.useFakeTimers()
   const { lines, output } = collect({ bytesPerMinute: 1000, bytes: 1 << 20 })
-  output.beginRun([])
+  output.startRun([])
   for (let i = 0; i < 50; i++) output.print('stdout', bytes(`${'x'.repeat(99)}\n`))
   await vi.advanceTimersByTimeAsync(61_000)
   output.print('stdout', bytes('again\n'))
@@ -98,7 +98,7 @@ test('a line costs steps in proportion to its length, whatever escapes it begins
 test('lines cost hardly more with many secrets', async () => {
   const output = counting.createOutput({ write: async () => {} }, { bytesPerMinute: 1 << 20, bytes: 10 << 20 })
   await takesLinearSteps(1_000, (count) => {
-    output.beginRun([Array.from({ length: count }, (_, i) => `secret ${i}`).join('\n')])
+    output.startRun([Array.from({ length: count }, (_, i) => `secret ${i}`).join('\n')])
     output.print('stdout', bytes('secret\n'.repeat(count)))
   })
 })

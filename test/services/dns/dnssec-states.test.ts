@@ -110,7 +110,8 @@ describe('a rollover', () => {
 
   test('the old key goes when the new DS was everywhere for its TTL, and no set is signed by the old key alone', () => {
     const keys = both(9 * day, true)
-    const at = (changes: Partial<SigningState>) => next('active', { keys, dsTtl: 7_200, parent: shows('b'), ...changes })
+    const at = (changes: Partial<SigningState>) =>
+      next('active', { keys, dsTtl: 7_200, parent: shows('b'), ...changes })
     expect(at({ parent: shows('a') })).toMatchObject({ step: null, dsSince: null })
     expect(at({})).toMatchObject({ step: null, dsSince: now })
     expect(at({ dsSince: ago(7_200) }).step).toBeNull()

@@ -272,7 +272,7 @@ export function createBuildHandler(deps: BuilderDeps): Handler<'build'> {
   }
 }
 
-const toldBy = (log: BuildLog): BuildReport => ({ steps: log.steps(), warnings: log.warnings() })
+const reportOf = (log: BuildLog): BuildReport => ({ steps: log.steps(), warnings: log.warnings() })
 
 function spanOf({ id, projectId, accountId, production }: Build) {
   const attributes = {

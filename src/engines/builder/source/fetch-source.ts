@@ -81,7 +81,7 @@ async function openUploaded(task: Task): Promise<Source> {
 /** Records lost files, so that the next upload includes them. */
 export async function recordLostFiles({ tools, build, signal }: Task): Promise<void> {
   const files = (await readUploaded(tools.db, build.id)) ?? []
-  await markLost(tools.db, await lostOf(tools.artifacts, files, signal))
+  await markLost(tools.db, await findLost(tools.artifacts, files, signal))
 }
 
 /** Limits the total size of packs, submodules and Git LFS files. */

@@ -67,8 +67,8 @@ export function peerOf(sender: Buffer): Peer {
   return { address: ipv4 ? ipv4Of(sender) : ipv6Text(sender.subarray(8, 24)), port: sender.readUInt16BE(2) }
 }
 
-/** Memory for a batch: each packet has a header, which points to a sender and a vector, which points to the octets. */
-function createDiskSpace(koffi: Koffi) {
+/** Memory for a batch: each packet has a header that points to a sender and to a vector, which points to the octets. */
+function createBatchMemory(koffi: Koffi) {
   const vectorsAt = batch * headerOctets
   const sendersAt = vectorsAt + batch * vectorOctets
   const bodiesAt = sendersAt + batch * 32
@@ -154,8 +154,8 @@ function createSockets(koffi: Koffi): PacketSockets {
       return (timeoutMs) => void poll(descriptors, numbers.length, timeoutMs)
     },
     reader(number, answer, onOversized) {
-      const [from, to] = [createDiskSpace(koffi), createDiskSpace(koffi)]
-      // All of one socket have the same length, so that they are made once.
+      const [from, to] = [createBatchMemory(koffi), createBatchMemory(koffi)]
+      // All senders of a socket have the same length, so the views are created once.
       const senders: Buffer[] = []
       const senderAt = (index: number) => {
         const size = from.words[from.senderSize(index)]!

@@ -6,7 +6,7 @@ import type { LogLimits } from './limits.ts'
 
 export type Output = {
   /** From now on, masks the values in `secrets`. */
-  beginRun(secrets: string[]): void
+  startRun(secrets: string[]): void
   system(text: string): void
   print(stream: 'stdout' | 'stderr', chunk: Buffer): void
   /** Writes the last line of a run if it is unterminated. */
@@ -132,7 +132,7 @@ export function createOutput(writer: LogWriter, limits: LogLimits): Output {
   }
 
   return {
-    beginRun(secrets) {
+    startRun(secrets) {
       latest = []
       clean = createLineCleaner(secrets)
     },

@@ -127,7 +127,7 @@ export function createServers(options: ServersOptions): Servers {
         const { environment, network, secrets, ...settings } = await environments.read(deploymentId)
         const command = options.start?.command ?? settings.command ?? 'npm start'
         const privateHosts = (await options.privateHosts?.()) ?? []
-        output.beginRun(secrets)
+        output.startRun(secrets)
         output.system(`$ ${command}`)
         const tree = await artifacts.openTree(deploymentId)
         const { directory: workTree, root, release } = tree

@@ -1,4 +1,4 @@
-// Finds, lists and creates DNS records; record-changes.ts changes existing ones.
+// DNS records: found, listed and created. Changes of existing records are in record-changes.ts.
 import type { Static } from '@sinclair/typebox'
 import { conflict, namesAbove, placementConflict } from '../../../dns/conflicts.ts'
 import { relativeName } from '../../../dns/names.ts'
@@ -37,7 +37,7 @@ export type DnsRecordView = Static<typeof DnsRecordSchema>
 export type RecordRow = Omit<DnsRecord, 'domainId' | 'type'> & { type: RecordType }
 export type Zone = Pick<Domain, 'id' | 'projectId' | 'name' | 'serial'> & { readonly nameservers: readonly string[] }
 
-/** The path of a record: the zone name as the client wrote it, and the id. */
+/** Where a record is: the name of its zone as a caller wrote it, and its id. */
 export type RecordPath = { domain: string; id: string }
 
 const viewRow = viewOf(DnsRecordSchema)
@@ -46,13 +46,13 @@ export function viewRecord(zone: string, row: Omit<DnsRecord, 'domainId'>): DnsR
   return viewRow(row, { domain: zone })
 }
 
-/** A record that a batch or an import creates; without an id in a dry run, because it is not stored. */
+/** A record that a batch or an import creates. In a dry run it has no id, because it is not stored. */
 export function viewCreated(zone: string, row: RecordRow, dryRun: boolean): Static<typeof PlannedDnsRecord> {
   const view = viewRecord(zone, row)
   return dryRun ? { ...view, id: null } : view
 }
 
-/** The zone name in a path. A wildcard has no zone, because its records are in its parent's zone. */
+/** Name of the zone in a path. A wildcard is a name in its parent's zone and has none of its own. */
 export function zoneInPath(path: string): string {
   const name = nameInPath(path)
   if (isWildcard(name))
@@ -60,10 +60,10 @@ export function zoneInPath(path: string): string {
   return name
 }
 
-/** A zone with the number of its records, consistent with its serial. */
+/** With the number of its records, of the same moment as its serial. */
 export type OpenedZone = Zone & { readonly records: number }
 
-/** Finds the actor's zone of a path; locks it if `toChange`. */
+/** The zone of a path, if it is the actor's; to change it, it is locked. */
 export async function openZone(db: Db, actor: Actor, path: string, toChange = false): Promise<OpenedZone> {
   const { accountId, projectIds } = actor
   const zone = zoneInPath(path)
@@ -80,7 +80,7 @@ export async function findZone(db: Db, actor: Actor, path: string): Promise<Zone
   return zone
 }
 
-/** Finds a zone and locks it against other changes of its records until the transaction ends. */
+/** The zone, locked against other changes of its records until the transaction ends. */
 export async function findZoneToChange(db: Db, actor: Actor, path: string): Promise<Zone> {
   const { accountId, projectIds } = actor
   const name = zoneInPath(path)
@@ -111,10 +111,10 @@ export async function listRecords(
   const [afterName = '', afterId = ''] = page.after ?? []
   const { accountId, projectIds } = actor
   const limit = page.limit + 1
-  // The list without filters in the default order is the hot read.
+  // The list without filters, in its usual order, is the hot read.
   const isPlain = page.order === 'asc' && type === undefined && name === undefined && !actor.zoneParts
   const read = async () => {
-    // By the zone's id: with a join, PostgreSQL would read and sort all records of the zone.
+    // By its id: joined with the zone, PostgreSQL would read and sort all records of it.
     const { id: domainId } = await findZone(db, actor, path)
     const AND = [{ name }, behind(page), recordsWithin(actor, domainId)]
     const orderBy = [{ name: page.order }, { id: page.order }]
@@ -123,7 +123,7 @@ export async function listRecords(
   const found: Omit<DnsRecord, 'domainId'>[] = isPlain
     ? await listRecordRows(db, { zone, accountId, projectIds, afterName, afterId, limit })
     : await read()
-  // An empty page does not show whether the zone exists.
+  // An empty page does not tell whether the zone exists.
   if (found.length === 0 && isPlain) await findZone(db, actor, path)
   return pageOf(
     found,
@@ -140,7 +140,7 @@ export function nameInQuery(input: string, zone: string): string {
   throw new Fault('validation_failed', name.detail, { errors })
 }
 
-/** Matches records on later pages. The index can use only the condition on the name. */
+/** The condition that a record is on a later page. The index can use only the bound of the name. */
 function behind({ after, order }: PageRequest): Prisma.DnsRecordWhereInput {
   if (after === null) return {}
   const [name, id] = after
@@ -159,14 +159,14 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
     return refuse(db, actor, path, place ? invalidFields([place]) : recordConflict(refusal))
   }
   if (actor.zoneParts) requireRecords(actor, (await findZone(db, actor, path)).id, [draft])
-  // Lock the zone first in a caller's transaction, which a unique violation would abort.
+  // An error would abort the transaction of the caller. With the zone locked first, the statement sees every record.
   if (!('$connect' in db)) await lockZone(db, { accountId: actor.accountId, name: zone })
   const now = new Date()
   const row: RecordRow = { ...draft, id: newId('rec'), createdAt: now, updatedAt: now }
   const view = viewRecord(zone, row)
   for (let attempt = 0; attempt < 3; attempt++) {
-    const [outcome] = await insertRecord(db, actor, view)
-    // The next attempt sees the concurrently committed record.
+    const [outcome] = await insertRecord(db, actor, row, view)
+    // The next attempt sees the record that was committed in between.
     if (outcome === 'raced') continue
     if (!outcome) throw new Fault('not_found', `There is no domain ${zone}.`)
     if (outcome.madeId) return view
@@ -182,13 +182,13 @@ export async function createRecord(db: Db, actor: Actor, path: string, input: Re
   throw new Fault('record_conflict', `Another record is being created at ${row.name}. Retry the request.`)
 }
 
-/** Throws the errors of a new record on its own, without creating it. */
+/** Refuses what would be refused of a new record by itself, and makes none. */
 export async function checkRecord(db: Db, actor: Actor, path: string, input: Sound<RecordInput>): Promise<void> {
   const zone = await findZone(db, actor, path)
   refuseFields(draftErrors(readDraft(zone.name, input)))
 }
 
-/** A missing zone takes precedence over errors in the record. */
+/** A zone that does not exist is reported before any fault of the record. */
 async function refuse(db: Db, actor: Actor, path: string, fault: Fault): Promise<never> {
   await findZone(db, actor, path)
   throw fault

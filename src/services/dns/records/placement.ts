@@ -1,28 +1,28 @@
-// Checks whether records may be placed in a zone, given the records at their own and at other names.
-import { type Conflict, conflict, kindOf, misplaced, namesAbove } from '../../../dns/conflicts.ts'
+// Whether records may stand where they are put: beside those at their names, and among those at other names of the zone.
+import { type Conflict, conflict, kindOf, namesAbove, placementConflict } from '../../../dns/conflicts.ts'
 import { absoluteName, nameWithinZone } from '../../../dns/names.ts'
 import type { Db } from '../../../platform/database/database.ts'
 import { selectRecordsBelow, selectRecordsByName, selectRecordsPointing } from '../sql/zone-statements.ts'
 import type { RecordRow, Zone } from './dns-records.ts'
 
-/** `leaving`: deleted records, and changed records in their old form. */
+/** `leaving` are the records that go, among them those before they are changed. */
 export type Move = { placed: readonly RecordRow[]; leaving: readonly RecordRow[] }
 
 export type Placement = {
-  /** The records at a name that stay or were put there. */
+  /** The records that stay, and those that were put, at a name. */
   recordsAt(name: string): readonly RecordRow[]
   /** Whether a record is in the database already. */
   isStored(row: RecordRow): boolean
-  /** Adds a record, or returns its conflict with the records at its name. */
+  /** Puts a record to those that stay, unless it cannot be beside them. */
   put(row: RecordRow): Conflict<RecordRow> | null
-  /** The conflicts between names once all records are put, each with the placed record it is about, if any. */
+  /** What is wrong when all have been put, each with the one of `placed` that it is about; null for others. */
   settle(): { row: RecordRow | null; found: Conflict<RecordRow> }[]
 }
 
-/** The records at a name. Comparing with the first of each kind avoids quadratic time. */
-type NameRecords = { records: RecordRow[]; same: Map<string, RecordRow>; firstOfKind: Map<string, RecordRow> }
+/** The records at a name. One of each kind stands for all of them, so that many take no quadratic time. */
+type Place = { records: RecordRow[]; same: Map<string, RecordRow>; firstOfKind: Map<string, RecordRow> }
 
-/** Lock the zone first; otherwise the result is valid only as long as its serial stays the same. */
+/** The zone is locked, or what is found out here is valid only as long as it has its serial. */
 export async function placementOf(db: Db, zone: Zone, { placed, leaving }: Move): Promise<Placement> {
   const zoneId = zone.id
   const ofType = (type: string) => placed.filter((row) => row.type === type)
@@ -40,13 +40,13 @@ export async function placementOf(db: Db, zone: Zone, { placed, leaving }: Move)
   const gone = new Set(leaving.map(({ id }) => id))
   const stored = new Set([...rows, ...pointing, ...below].map(({ id }) => id))
   const stays = ({ id }: RecordRow) => !gone.has(id)
-  const places = new Map<string, NameRecords>()
+  const places = new Map<string, Place>()
   const keyOf = ({ type, value }: RecordRow) => `${type} ${value}`
   const recordsAt = (name: string) => places.get(name)?.records ?? []
   const kindsAt = (name: string) => places.get(name)?.firstOfKind.values() ?? []
 
   function add(row: RecordRow): void {
-    const place: NameRecords = places.get(row.name) ?? { records: [], same: new Map(), firstOfKind: new Map() }
+    const place: Place = places.get(row.name) ?? { records: [], same: new Map(), firstOfKind: new Map() }
     places.set(row.name, place)
     place.records.push(row)
     place.same.set(keyOf(row), row)
@@ -73,14 +73,14 @@ export async function placementOf(db: Db, zone: Zone, { placed, leaving }: Move)
       return judged.flatMap(({ row, it }) => {
         const found = placementConflict(it, zone.name, kindsAt)
         if (!found) return []
-        // Report the conflict at the added record that causes it.
+        // Who adds what another record cannot stand with is told of that record.
         return [{ row, found: row ? found : { ...found, kind: 'existing' as const, record: it } }]
       })
     },
   }
 }
 
-/** The first conflict of the placed records, or null. */
+/** The first reason why records cannot be where they are put. */
 export async function conflictOf(db: Db, zone: Zone, move: Move): Promise<Conflict<RecordRow> | null> {
   const placement = await placementOf(db, zone, move)
   for (const row of move.placed) {

@@ -1,4 +1,4 @@
-// Rules for records before they are stored: valid, canonical, and allowed next to the others at their name.
+// What a record must be before it is stored: readable, canonical, and allowed beside the others at its name.
 import type { Static } from '@sinclair/typebox'
 import { type Conflict, conflict, type PlacedRecord, pointsAtItself } from '../../../dns/conflicts.ts'
 import { relativeName } from '../../../dns/names.ts'
@@ -13,8 +13,8 @@ export type RecordInput = Static<typeof CreateDnsRecord>
 export type RecordDraft = { type: RecordType; name: string; value: string; ttl: number; comment: string | null }
 
 /**
- * The record in canonical form, or an error for each invalid field; `at` is the record's pointer in the body. Returns
- * no errors for an input that only lacks fields.
+ * The record in canonical form, or an error for each invalid field; `at` is the record's place in the body. There is
+ * neither for an input that lacks fields and whose others are valid.
  */
 export function readDraft(zone: string, input: Sound<RecordInput>, at = '#'): RecordDraft | FieldError[] {
   const { ttl = ttlLimits.default, comment } = input
@@ -35,28 +35,28 @@ function refusedType(type: string): string {
   return typeRefusal(type) ?? `The record type ${type} is not supported.`
 }
 
-/** The errors of a record on its own, regardless of the zone. */
+/** What is wrong with a record by itself, whatever else is in the zone. */
 export function draftErrors(draft: RecordDraft | FieldError[], at = '#'): FieldError[] {
   if (Array.isArray(draft)) return draft
-  const misplaced = conflict(draft, [])
-  const place = misplaced && placementError(misplaced, at)
+  const placementConflict = conflict(draft, [])
+  const place = placementConflict && placementError(placementConflict, at)
   return place ? [place] : []
 }
 
-/** The types that may not share a name with each type, derived from the rules so that SQL agrees with them. */
+/** Types that may not be at the same name as `type`; computed by the rules, so that SQL has the same ones. */
 const excludedBy = new Map<RecordType, RecordType[]>(recordTypes.map((type) => [type, excludedOf(type)]))
 
 function excludedOf(type: RecordType): RecordType[] {
-  return recordTypes.filter((other) =>
-    conflict({ type, name: 'a', value: '1' }, [{ type: other, name: 'a', value: '2' }]),
-  )
+  const beside = (other: RecordType) =>
+    conflict({ type, name: 'a', value: '1' }, [{ type: other, name: 'a', value: '2' }])
+  return recordTypes.filter(beside)
 }
 
 export function excludedTypes(type: RecordType): RecordType[] {
   return excludedBy.get(type) ?? excludedOf(type)
 }
 
-/** The error of a record that is refused regardless of other records, such as NS at the apex. */
+/** The error of a record that is refused whatever the other records are, such as NS at the apex. */
 export function placementError(found: Conflict<unknown>, at = '#'): FieldError | null {
   // A CNAME at the apex conflicts with records: the SOA and NS that the service adds. A DS lacks other records.
   if (found.kind !== 'policy' || found.code === 'cname_at_apex' || found.code === 'ds_without_ns') return null
