@@ -14,7 +14,7 @@ test('a mail is sent to try the server by, and what the server refuses is said i
     await testMail(config, 'ada@example.com')
     expect(printed.join()).toContain('accepted an email from berth@mail.example to ada@example.com')
     const [mail] = mailbox.to('ada@example.com')
-    expect(mail).toMatchObject({ from: 'berth@mail.example', subject: 'A test of mails from Berth' })
+    expect(mail).toMatchObject({ from: 'berth@mail.example', subject: 'A test of emails from Berth' })
     expect(mail!.text).toContain(config.baseUrl)
     mailbox.onRecipient = async () => {
       throw new Refusal(550, 'no such user here')

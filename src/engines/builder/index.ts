@@ -12,9 +12,9 @@ export type { ServerProofs } from './run/proof.ts'
 
 type BuildHandlers = { build: Handler<'build'>; repair: Handler<'repair'>; reap: Handler<'reap'> }
 
-export function buildHandlers(given: Omit<BuilderDeps, 'caches'>): BuildHandlers {
-  const { config, db, artifacts } = given
-  const deps = { ...given, caches: openCaches(join(config.dataDir, 'cache'), config.build.cacheMb) }
+export function buildHandlers(options: Omit<BuilderDeps, 'caches'>): BuildHandlers {
+  const { config, db, artifacts } = options
+  const deps = { ...options, caches: openCaches(join(config.dataDir, 'cache'), config.build.cacheMb) }
   return {
     build: createBuildHandler(deps),
     repair: createRepairHandler(deps),

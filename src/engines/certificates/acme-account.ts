@@ -1,7 +1,7 @@
 // The ACME account: registers on first use, and again if the authority has lost the account.
 import { bindExternalAccount, type ExternalAccount } from './acme-jws.ts'
 import { AcmeProblem } from './acme-problem.ts'
-import { type AcmeSession, unusable } from './acme-session.ts'
+import { type AcmeSession, invalidResponse } from './acme-session.ts'
 import type { Reply } from './acme-transport.ts'
 
 export type AccountOptions = {
@@ -31,7 +31,7 @@ export function createAccountClient({ session, url, email, eab, save }: AccountO
       ...(email && { contact: [`mailto:${email}`] }),
       ...(eab && { externalAccountBinding: bindExternalAccount(session.key, newAccount, eab) }),
     })
-    if (!headers.location) throw unusable('it lacks the address of the account')
+    if (!headers.location) throw invalidResponse('it lacks the URL of the account')
     kid = headers.location
     await save(kid)
   }

@@ -17,7 +17,7 @@ import { createTransport } from './acme-transport.ts'
 import type { Authority, Task } from './authority.ts'
 import { failureOf, IssueFailure } from './failures.ts'
 import { newKey } from './keys.ts'
-import { awaitPresence, type Places } from './presence.ts'
+import { awaitPresence, type ChallengeServers } from './presence.ts'
 import { momentWithin, renewalIdOf } from './renewal.ts'
 
 export type AcmeAuthorityOptions = {
@@ -25,23 +25,23 @@ export type AcmeAuthorityOptions = {
   db: Database
   vault: Vault
   log: Logger
-  places: Places
+  challengeServers: ChallengeServers
 }
 
 // Delays between polls of an order unless the authority sends one. The last one repeats.
 const pollDelaysMs = [200, 400, 800, 1_500, 3_000, 5_000]
 const maxPollMs = 60_000
 // After this the authority counts as unreachable, and the order is polled again later.
-const decisionBoundMs = 5 * 60_000
+const decisionTimeoutMs = 5 * 60_000
 // RFC 9773: six hours by default (section 4.3.3), or the authority's value within limits (section 4.3.2).
-const askAgainMs = 6 * 3_600_000
-const minAskAgainMs = 60_000
-const maxAskAgainMs = 24 * 3_600_000
+const defaultCheckMs = 6 * 3_600_000
+const minCheckMs = 60_000
+const maxCheckMs = 24 * 3_600_000
 
 const sameNames = (one: readonly string[], other: readonly string[]) =>
   [...one].sort().join() === [...other].sort().join()
 
-export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthorityOptions): Authority {
+export function createAcmeAuthority({ acme, db, vault, log, challengeServers }: AcmeAuthorityOptions): Authority {
   const transport = createTransport(acme.caFile)
   const directory = acme.directoryUrl
   const accountPlace = placeOf.acmeAccount(directory)
@@ -64,14 +64,14 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
 
   /** Opens the stored order if it can still succeed, else a new one. */
   async function openOrder(client: AcmeClient, task: Task): Promise<{ order: AcmeOrderState; key: string }> {
-    const { order: left } = task
-    if (left.url && left.key && left.directory === directory && sameNames(left.names, task.names)) {
-      const order = await client.readOrder(left.url).catch((error) => {
+    const { order: stored } = task
+    if (stored.url && stored.key && stored.directory === directory && sameNames(stored.names, task.names)) {
+      const order = await client.readOrder(stored.url).catch((error) => {
         if (error instanceof AcmeProblem && error.status < 500 && error.status !== 429) return null
         throw error
       })
       if (order && order.status !== 'invalid') {
-        return { order, key: vault.open(left.key, placeOf.acmeOrder(left.subject)).toString() }
+        return { order, key: vault.open(stored.key, placeOf.acmeOrder(stored.subject)).toString() }
       }
     }
     const key = newKey()
@@ -103,7 +103,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     }
     const shown = chosen.map((one) => one.shown)
     await task.publish(shown)
-    const unseen = await awaitPresence(places, shown, task.signal)
+    const unseen = await awaitPresence(challengeServers, shown, task.signal)
     if (unseen.length > 0)
       log.warn({ names: task.names, unseen }, 'challenges were not seen everywhere before the validation')
     for (const { challenge } of chosen) if (challenge.status === 'pending') await client.answer(challenge)
@@ -114,7 +114,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
   }
 
   /** Why an order is invalid. A failed validation has more details than the order. */
-  async function whyInvalid(client: AcmeClient, order: AcmeOrderState): Promise<unknown> {
+  async function invalidReason(client: AcmeClient, order: AcmeOrderState): Promise<unknown> {
     for (const { status, hostname, challenges } of await readAll(client, order)) {
       const error = challenges.find((challenge) => challenge.error)?.error
       if (status === 'invalid' && error) return failureOf(new AcmeProblem(error, 400), hostname)
@@ -124,9 +124,9 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
 
   /** Polls the order until its status changes. */
   async function awaitChange(client: AcmeClient, order: AcmeOrderState, task: Task): Promise<AcmeOrderState> {
-    const endMs = performance.now() + decisionBoundMs
+    const endMs = performance.now() + decisionTimeoutMs
     let current = order
-    for (let look = 0; current.status === order.status; look++) {
+    for (let polls = 0; current.status === order.status; polls++) {
       if (performance.now() > endMs) {
         // Some authorities leave an order pending after a validation has failed.
         const failed = (await readAll(client, current)).some(({ status }) => status === 'invalid')
@@ -134,7 +134,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
         throw new IssueFailure('unreachable', 'The certificate authority did not respond to the order in time.')
       }
       const wishedMs = current.retryAt ? Math.min(current.retryAt.getTime() - Date.now(), maxPollMs) : 0
-      await sleep(Math.max(wishedMs, pollDelaysMs[Math.min(look, pollDelaysMs.length - 1)]!), undefined, {
+      await sleep(Math.max(wishedMs, pollDelaysMs[Math.min(polls, pollDelaysMs.length - 1)]!), undefined, {
         signal: task.signal,
       })
       current = await client.readOrder(order.url)
@@ -148,7 +148,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
     const { key } = opened
     for (let order = opened.order; ; order = await awaitChange(client, order, task)) {
       if (order.status === 'valid') return { chain: await client.download(order), key }
-      if (order.status === 'invalid') throw await whyInvalid(client, order)
+      if (order.status === 'invalid') throw await invalidReason(client, order)
       if (order.status === 'pending') await proveNames(client, order, task)
       if (order.status === 'ready') await client.finalize(order, task.names, key)
     }
@@ -157,7 +157,7 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
   return {
     directory,
     issuer: null,
-    askAgainMs,
+    renewalCheckMs: defaultCheckMs,
     async obtain(task) {
       try {
         return await obtain(task)
@@ -169,19 +169,19 @@ export function createAcmeAuthority({ acme, db, vault, log, places }: AcmeAuthor
       if (certificate.directory !== directory) return null
       const id = renewalIdOf(certificate.chain)
       if (!id) return null
-      const unsaid = { at: certificate.renewAt, askAgainAt: new Date(Date.now() + askAgainMs) }
+      const fallback = { at: certificate.renewAt, nextCheckAt: new Date(Date.now() + defaultCheckMs) }
       try {
         const client = await connect(signal)
         const info = await client.renewalInfo(id)
         if (!info) return null
-        const wishedMs = info.retryAt ? info.retryAt.getTime() - Date.now() : askAgainMs
-        const waitMs = Math.min(Math.max(wishedMs, minAskAgainMs), maxAskAgainMs)
-        return { at: momentWithin(info.start, info.end, certificate.id), askAgainAt: new Date(Date.now() + waitMs) }
+        const wishedMs = info.retryAt ? info.retryAt.getTime() - Date.now() : defaultCheckMs
+        const waitMs = Math.min(Math.max(wishedMs, minCheckMs), maxCheckMs)
+        return { at: momentWithin(info.start, info.end, certificate.id), nextCheckAt: new Date(Date.now() + waitMs) }
       } catch (error) {
         signal.throwIfAborted()
         // Renewal information is optional. Without it, the planned time stays.
         log.debug({ err: error, certificateId: certificate.id }, 'the authority gave no renewal information')
-        return unsaid
+        return fallback
       }
     },
     close: () => transport.close(),

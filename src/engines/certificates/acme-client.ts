@@ -3,7 +3,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { createAccountClient } from './acme-account.ts'
 import { type ExternalAccount, keyAuthorization, readAccountKey } from './acme-jws.ts'
 import { AcmeProblem, readRetryAfter, Unreachable } from './acme-problem.ts'
-import { checked, createSession, unusable } from './acme-session.ts'
+import { createSession, invalidResponse, validate } from './acme-session.ts'
 import type { Transport } from './acme-transport.ts'
 import { newSigningRequest } from './keys.ts'
 
@@ -88,14 +88,14 @@ export function createAcmeClient({ directoryUrl, email, eab, transport, account,
 
   async function read<T extends TSchema>(schema: T, url: string): Promise<Static<T> & { retryAt: Date | null }> {
     const { data, headers } = await post(url, null)
-    return { ...(checked(schema, data) as object), retryAt: readRetryAfter(headers['retry-after']) } as never
+    return { ...(validate(schema, data) as object), retryAt: readRetryAfter(headers['retry-after']) } as never
   }
 
   async function makeOrder(payload: object): Promise<AcmeOrderState> {
     const { newOrder } = await session.directory()
     const { data, headers } = await post(newOrder, payload)
-    if (!headers.location) throw unusable('it lacks the address of the order')
-    return { ...checked(Order, data), url: headers.location, retryAt: null }
+    if (!headers.location) throw invalidResponse('it lacks the URL of the order')
+    return { ...validate(Order, data), url: headers.location, retryAt: null }
   }
 
   return {
@@ -122,9 +122,9 @@ export function createAcmeClient({ directoryUrl, email, eab, transport, account,
       await post(order.finalize, { csr: (await newSigningRequest(names, key)).toString('base64url') })
     },
     async download({ certificate }) {
-      if (!certificate) throw unusable('it lacks the address of the certificate')
+      if (!certificate) throw invalidResponse('it lacks the URL of the certificate')
       const { data } = await post(certificate, null)
-      if (typeof data !== 'string') throw unusable('it is not a certificate')
+      if (typeof data !== 'string') throw invalidResponse('it is not a certificate')
       return data
     },
     hasRenewalInfo: async () => (await session.directory()).renewalInfo !== undefined,
@@ -132,7 +132,7 @@ export function createAcmeClient({ directoryUrl, email, eab, transport, account,
       const { renewalInfo } = await session.directory()
       if (!renewalInfo) return null
       const { data, headers } = await session.get(`${renewalInfo.replace(/\/$/, '')}/${certificateId}`)
-      const { suggestedWindow } = checked(RenewalInfoAnswer, data)
+      const { suggestedWindow } = validate(RenewalInfoAnswer, data)
       const [start, end] = [new Date(suggestedWindow.start), new Date(suggestedWindow.end)]
       // RFC 9773, section 4.2: a window that ends before it starts counts as no response.
       if (!(start.getTime() < end.getTime())) throw new Unreachable('The suggested renewal window is invalid.')

@@ -20,7 +20,9 @@ export class AcmeProblem extends Error {
     const parts = Array.isArray(subproblems) ? (subproblems as Record<string, unknown>[]) : []
     const code = String(type ?? '').replace(errorPrefix, '') || `HTTP ${status}`
     const details = [detail, ...parts.map((part) => part?.detail)].filter((text) => typeof text === 'string')
-    super(`${plain(details.join(' ')) || 'The certificate authority refused without a reason.'} (${plain(code)})`)
+    super(
+      `${cleanText(details.join(' ')) || 'The certificate authority refused without a reason.'} (${cleanText(code)})`,
+    )
     this.status = status
     this.code = code
     this.retryAt = retryAt
@@ -32,7 +34,7 @@ export class AcmeProblem extends Error {
 }
 
 /** Shortens an authority's text and removes control characters, because owners see it and we log it. */
-export function plain(text: string): string {
+export function cleanText(text: string): string {
   const clean = text.replace(/[\p{C}\s]+/gu, ' ').trim()
   return clean.length > maxDetailLength ? `${clean.slice(0, maxDetailLength)}…` : clean
 }

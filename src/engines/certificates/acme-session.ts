@@ -41,26 +41,26 @@ export function createSession({ directoryUrl, key, transport, signal }: SessionO
   }
 
   async function get(url: string): Promise<Reply> {
-    return accepted(await send(url, 'GET'))
+    return requireSuccess(await send(url, 'GET'))
   }
 
   async function readDirectory(): Promise<Directory> {
-    directory ??= checked(Directory, (await get(directoryUrl)).data)
+    directory ??= validate(Directory, (await get(directoryUrl)).data)
     return directory
   }
 
-  async function takeNonce(): Promise<string> {
-    if (nonces.length === 0) accepted(await send((await readDirectory()).newNonce, 'HEAD'))
+  async function nextNonce(): Promise<string> {
+    if (nonces.length === 0) requireSuccess(await send((await readDirectory()).newNonce, 'HEAD'))
     const nonce = nonces.pop()
-    if (nonce === undefined) throw unusable('it lacks a nonce')
+    if (nonce === undefined) throw invalidResponse('it lacks a nonce')
     return nonce
   }
 
   async function post(url: string, kid: string | null, payload: object | null): Promise<Reply> {
     for (let retries = 0; ; retries++) {
-      const reply = await send(url, 'POST', signRequest(key, { kid, nonce: await takeNonce(), url }, payload))
+      const reply = await send(url, 'POST', signRequest(key, { kid, nonce: await nextNonce(), url }, payload))
       const isBadNonce = reply.status === 400 && problemOf(reply).code === 'badNonce'
-      if (!isBadNonce || retries === maxNonceRetries) return accepted(reply)
+      if (!isBadNonce || retries === maxNonceRetries) return requireSuccess(reply)
     }
   }
 
@@ -71,20 +71,20 @@ function problemOf({ status, headers, data }: Reply): AcmeProblem {
   return new AcmeProblem(typeof data === 'object' ? data : null, status, readRetryAfter(headers['retry-after']))
 }
 
-function accepted(reply: Reply): Reply {
+function requireSuccess(reply: Reply): Reply {
   if (reply.status >= 400) throw problemOf(reply)
   // ACME has no redirects.
-  if (reply.status >= 300) throw unusable(`its status is ${reply.status}`)
+  if (reply.status >= 300) throw invalidResponse(`its status is ${reply.status}`)
   return reply
 }
 
 /** Returns the data if it has the form that the RFC requires. */
-export function checked<T extends TSchema>(schema: T, data: unknown): Static<T> {
+export function validate<T extends TSchema>(schema: T, data: unknown): Static<T> {
   const error = Value.Errors(schema, data).First()
-  if (error) throw unusable(`${error.path || 'the body'}: ${error.message}`)
+  if (error) throw invalidResponse(`${error.path || 'the body'}: ${error.message}`)
   return data as Static<T>
 }
 
-export function unusable(reason: string): Unreachable {
-  return new Unreachable(`The certificate authority gave an answer that cannot be used: ${reason}.`)
+export function invalidResponse(reason: string): Unreachable {
+  return new Unreachable(`The certificate authority sent an invalid response: ${reason}.`)
 }

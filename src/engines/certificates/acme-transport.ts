@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { rootCertificates } from 'node:tls'
-import { plain, Unreachable } from './acme-problem.ts'
+import { cleanText, Unreachable } from './acme-problem.ts'
 
 export type Reply = {
   status: number
@@ -71,7 +71,7 @@ export function createTransport(caFile: string | null, timeoutMs = defaultTimeou
         if (signal.aborted) throw error
         const reason = timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : error.message
         throw new Unreachable(
-          `The certificate authority at ${host} cannot be reached: ${plain(reason || String(error.code))}.`,
+          `The certificate authority at ${host} cannot be reached: ${cleanText(reason || String(error.code))}.`,
         )
       })
       if (text === '' || !/json/.test(reply.headers['content-type'] ?? '')) return { ...reply, data: text }

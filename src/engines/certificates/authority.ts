@@ -24,8 +24,8 @@ export type Authority = {
   /** Returns PEM. Throws IssueFailure if the authority is the cause. */
   obtain(task: Task): Promise<{ chain: string; key: string }>
   /** How long after issuance the authority is first asked about renewal. */
-  askAgainMs: number
+  renewalCheckMs: number
   /** When the authority suggests renewal, and when to check that again. */
-  renewalWindow(certificate: InService, signal: AbortSignal): Promise<{ at: Date; askAgainAt: Date } | null>
+  renewalWindow(certificate: InService, signal: AbortSignal): Promise<{ at: Date; nextCheckAt: Date } | null>
   close(): void
 }

@@ -114,7 +114,7 @@ export async function createDevelopmentCa(options: DevelopmentCaOptions): Promis
     issuer: certificate.subject,
     rootPem,
     obtain: ({ names }) => sign(names),
-    askAgainMs: leafDays * dayMs,
+    renewalCheckMs: leafDays * dayMs,
     renewalWindow: async () => null,
     close() {},
   }

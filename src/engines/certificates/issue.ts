@@ -54,7 +54,7 @@ const concurrency = 8
 // For internal errors, such as an unavailable database. The authority's failures have their own table.
 const retryDelaysMs = [5_000, 30_000, 120_000, 600_000] as const
 // If another worker holds the order, it has finished or lost its lease by then.
-const busyMs = leaseMs + 1_000
+const busyDelayMs = leaseMs + 1_000
 
 const isWaiting = (holder: Holder, now: Date) =>
   holder.failures > 0 && holder.nextAttemptAt !== null && holder.nextAttemptAt > now
@@ -81,9 +81,9 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     const [own] = scope.holders
     const now = new Date()
     const endAt = own.certificate?.notAfter ?? null
-    const isOver = endAt !== null && endAt <= now
-    if (isOver && own.ssl === 'ACTIVE') await managed.expire()
-    const noticeAt = own.ssl === 'ACTIVE' && !isOver ? endAt : null
+    const isExpired = endAt !== null && endAt <= now
+    if (isExpired && own.ssl === 'ACTIVE') await managed.expire()
+    const noticeAt = own.ssl === 'ACTIVE' && !isExpired ? endAt : null
     if (!own.entitled) return noticeAt
     if (isWaiting(own, now)) return earliest(own.nextAttemptAt!, noticeAt)
     if (needs(own, now)) return 'now'
@@ -92,7 +92,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     if (!window) return certificate.renewAt
     const renewAt = earliest(certificate.renewAt, window.at)
     if (renewAt < certificate.renewAt) await setRenewAt(db, certificate.id, renewAt)
-    return renewAt <= now ? 'now' : earliest(renewAt, window.askAgainAt)
+    return renewAt <= now ? 'now' : earliest(renewAt, window.nextCheckAt)
   }
 
   /** The holders for one order: the job's own, and its companions unless they wait after a failure of their own. */
@@ -122,7 +122,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     })
     const facts = readChain(chain, key, names)
     const renewAt = plannedRenewal(facts.notBefore, facts.notAfter)
-    const checkRenewalAt = earliest(renewAt, new Date(Date.now() + authority.askAgainMs))
+    const lookAgainAt = earliest(renewAt, new Date(Date.now() + authority.renewalCheckMs))
     const id = newId('crt')
     const sealedKey = vault.seal(key, placeOf.certificate(id))
     const issued = { id, ...facts, chain, renewAt, checkRenewalAt, directory: authority.directory, sealedKey }
@@ -132,7 +132,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
   }
 
   /** Runs under the lease. If one name fails, the others get a certificate with another order. */
-  async function issueUnder(
+  async function issueWithLease(
     managed: ManagedCertificate,
     first: AcmeOrder,
     lease: Lease,
@@ -183,13 +183,13 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     if (!scope || next !== 'now') return void (next instanceof Date && (await runAgain(managed, next)))
     const lease = { subject: scope.subject, worker: randomLabel(16) }
     const order = await leaseOrder(db, lease, authority.directory)
-    if (!order) return runAgain(managed, new Date(Date.now() + busyMs))
-    const { lost, stop } = renewLease(() => extendLease(db, lease))
+    if (!order) return runAgain(managed, new Date(Date.now() + busyDelayMs))
+    const { lost, stop } = holdLease(() => extendLease(db, lease))
     try {
-      await issueUnder(managed, order, lease, AbortSignal.any([signal, lost]))
+      await issueWithLease(managed, order, lease, AbortSignal.any([signal, lost]))
     } catch (error) {
       if (!lost.aborted && !(error instanceof LostLease)) throw error
-      await runAgain(managed, new Date(Date.now() + busyMs))
+      await runAgain(managed, new Date(Date.now() + busyDelayMs))
     } finally {
       stop()
       await releaseOrder(db, lease)

@@ -22,7 +22,7 @@ import { createDevelopmentCa } from './development-ca.ts'
 import { type RetryTable, retryTable } from './failures.ts'
 import { createIssueHandler } from './issue.ts'
 import { createIssuerMetrics } from './metrics.ts'
-import { type Places, placesOf } from './presence.ts'
+import { type ChallengeServers, challengeServersOf } from './presence.ts'
 
 export type IssuerOptions = {
   config: Config
@@ -35,7 +35,7 @@ export type IssuerOptions = {
   /** Default: the engine's table. */
   retry?: RetryTable
   /** The servers that should show a challenge before the authority validates it. Default: from the configuration. */
-  places?: Places
+  challengeServers?: ChallengeServers
 }
 
 export type Issuer = {
@@ -45,12 +45,20 @@ export type Issuer = {
   close(): Promise<void>
 }
 
-const upkeepMs = 3_600_000
+const upkeepIntervalMs = 3_600_000
 
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
-  const { config, db, vault, notifications, log, retry = retryTable, places = placesOf(config) } = options
+  const {
+    config,
+    db,
+    vault,
+    notifications,
+    log,
+    retry = retryTable,
+    challengeServers = challengeServersOf(config),
+  } = options
   const authority = config.acme
-    ? createAcmeAuthority({ acme: config.acme, db, vault, log, places })
+    ? createAcmeAuthority({ acme: config.acme, db, vault, log, challengeServers })
     : await createDevelopmentCa({ db, vault, directory: join(config.dataDir, 'ca') })
   if (config.production && !config.acme) {
     log.warn('certificates are signed by the development CA, which no browser trusts: set ACME_DIRECTORY_URL')
@@ -80,7 +88,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
     async start() {
       await upkeep()
       clearInterval(timer)
-      timer = setInterval(() => upkeep().catch((err) => log.warn({ err }, 'upkeep of certificates')), upkeepMs)
+      timer = setInterval(() => upkeep().catch((err) => log.warn({ err }, 'upkeep of certificates')), upkeepIntervalMs)
       timer.unref()
       // A single-label domain allows no wildcard, so the certificate lists every host and each new host needs a new one.
       if (!config.acme && refusesWildcard(config.edge.domain)) {

@@ -8,13 +8,13 @@ import { type ListenAddress, listenAddress, reachableAddress } from '../../dns/l
 import type { Challenge } from '../../services/certificates/index.ts'
 
 /** The `address:port` of every nameserver and edge. */
-export type Places = { nameservers: string[]; edges: string[] }
+export type ChallengeServers = { nameservers: string[]; edges: string[] }
 
 // Secondaries transfer a changed zone within moments of a NOTIFY.
-const dnsBoundMs = 10_000
+const dnsTimeoutMs = 10_000
 // Edges learn of challenges by notification. One that is unreachable from here must not delay the order for long.
-const httpBoundMs = 3_000
-const repositoryTimeoutMs = 1_000
+const httpTimeoutMs = 3_000
+const queryTimeoutMs = 1_000
 
 function joined({ host, port }: ListenAddress): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
@@ -24,7 +24,7 @@ function reachable(addresses: ListenAddress[]): ListenAddress[] {
   return addresses.map(reachableAddress).filter((address) => address !== null)
 }
 
-export function placesOf(config: Config): Places {
+export function challengeServersOf(config: Config): ChallengeServers {
   const nameservers = [...config.nameserverListen, ...config.nameserverSecondaries].map(listenAddress)
   return {
     nameservers: reachable(nameservers).map(joined),
@@ -33,7 +33,7 @@ export function placesOf(config: Config): Places {
 }
 
 async function showsText(server: string, { name, value }: Challenge): Promise<boolean> {
-  const resolver = new Resolver({ timeout: repositoryTimeoutMs, tries: 1 })
+  const resolver = new Resolver({ timeout: queryTimeoutMs, tries: 1 })
   resolver.setServers([server])
   const texts = await resolver.resolveTxt(`_acme-challenge.${name}`).catch(() => [])
   return texts.some((parts) => parts.join('') === value)
@@ -42,7 +42,7 @@ async function showsText(server: string, { name, value }: Challenge): Promise<bo
 function servesToken(edge: string, { name, token, value }: Challenge): Promise<boolean> {
   return new Promise((resolve) => {
     const url = `http://${edge}/.well-known/acme-challenge/${token}`
-    const sent = request(url, { headers: { host: name }, timeout: repositoryTimeoutMs }, (response) => {
+    const sent = request(url, { headers: { host: name }, timeout: queryTimeoutMs }, (response) => {
       let text = ''
       response.setEncoding('latin1')
       response.on('data', (chunk: string) => {
@@ -59,8 +59,8 @@ function servesToken(edge: string, { name, token, value }: Challenge): Promise<b
   })
 }
 
-async function until(check: () => Promise<boolean>, boundMs: number, signal: AbortSignal): Promise<boolean> {
-  const endMs = performance.now() + boundMs
+async function until(check: () => Promise<boolean>, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+  const endMs = performance.now() + timeoutMs
   for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, 500)) {
     if (await check()) return true
     signal.throwIfAborted()
@@ -70,12 +70,24 @@ async function until(check: () => Promise<boolean>, boundMs: number, signal: Abo
 }
 
 /** Returns the servers that didn't show a challenge in time. They may only be unreachable from here, so orders continue. */
-export async function awaitPresence(places: Places, challenges: Challenge[], signal: AbortSignal): Promise<string[]> {
+export async function awaitPresence(
+  servers: ChallengeServers,
+  challenges: Challenge[],
+  signal: AbortSignal,
+): Promise<string[]> {
   const checks = challenges.flatMap((challenge) =>
     challenge.type === 'dns-01'
-      ? places.nameservers.map((place) => ({ place, boundMs: dnsBoundMs, check: () => showsText(place, challenge) }))
-      : places.edges.map((place) => ({ place, boundMs: httpBoundMs, check: () => servesToken(place, challenge) })),
+      ? servers.nameservers.map((server) => ({
+          server,
+          timeoutMs: dnsTimeoutMs,
+          check: () => showsText(server, challenge),
+        }))
+      : servers.edges.map((server) => ({
+          server,
+          timeoutMs: httpTimeoutMs,
+          check: () => servesToken(server, challenge),
+        })),
   )
-  const seen = await Promise.all(checks.map(({ check, boundMs }) => until(check, boundMs, signal)))
-  return [...new Set(checks.filter((_, index) => !seen[index]).map(({ place }) => place))]
+  const seen = await Promise.all(checks.map(({ check, timeoutMs }) => until(check, timeoutMs, signal)))
+  return [...new Set(checks.filter((_, index) => !seen[index]).map(({ server }) => server))]
 }

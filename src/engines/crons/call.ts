@@ -3,14 +3,14 @@ import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { ListenAddress } from '../../dns/listen-address.ts'
-import type { EdgePlaces } from './places.ts'
+import type { EdgeEndpoints } from './edge-endpoints.ts'
 
 const connectTimeoutMs = 5_000
 // A server that streams more has done its work, or never ends.
 const maxBytes = 10 * 1024 * 1024
 
 /** No edge was reachable, or it ended the connection. The message is for the owner. */
-export class NoAnswer extends Error {}
+export class CallFailed extends Error {}
 
 export type ProductionCall = { path: string; headers: Record<string, string> & { host: string } }
 
@@ -35,37 +35,37 @@ function open({ host, port }: ListenAddress, ca: string[] | null, servername: st
 }
 
 /** Connects to the first reachable edge. Nothing has been sent yet, so trying several is safe. */
-async function reach({ addresses, ca }: EdgePlaces, host: string, signal: AbortSignal): Promise<Socket> {
+async function connectToEdge({ addresses, ca }: EdgeEndpoints, host: string, signal: AbortSignal): Promise<Socket> {
   const servername = host.replace(/:\d+$/, '')
-  let why = 'none is configured'
+  let reason = 'none is configured'
   for (const address of addresses) {
     signal.throwIfAborted()
     try {
       return await open(address, ca, servername)
     } catch (error) {
-      why = (error as Error).message
+      reason = (error as Error).message
     }
   }
-  throw new NoAnswer(`No edge could be reached: ${why}.`)
+  throw new CallFailed(`No edge could be reached: ${reason}.`)
 }
 
 /** `ended` is whether the response was complete before the abort. */
 export async function callProduction(
-  places: EdgePlaces,
+  endpoints: EdgeEndpoints,
   { path, headers }: ProductionCall,
   signal: AbortSignal,
 ): Promise<{ status: number; ended: boolean }> {
-  const socket = await reach(places, headers.host, signal)
+  const socket = await connectToEdge(endpoints, headers.host, signal)
   return new Promise<{ status: number; ended: boolean }>((resolve, reject) => {
     const sent = request({ createConnection: () => socket, path, headers, signal })
     let status: number | null = null
     sent.on('error', (error) => {
       if (status !== null) resolve({ status, ended: false })
-      else reject(signal.aborted ? error : new NoAnswer(`The connection failed: ${error.message}.`))
+      else reject(signal.aborted ? error : new CallFailed(`The connection failed: ${error.message}.`))
     })
     sent.on('upgrade', (_response, upgraded) => {
       upgraded.destroy()
-      reject(new NoAnswer('Production switched protocols.'))
+      reject(new CallFailed('Production switched protocols.'))
     })
     sent.on('response', (response) => {
       const answered = response.statusCode!

@@ -5,9 +5,9 @@ import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database/database.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
-import { endRun, type RunResult, type StartedRun, startRun } from '../../services/crons/index.ts'
-import { callProduction, NoAnswer } from './call.ts'
-import { type EdgePlaces, placesOf } from './places.ts'
+import { type BegunRun, beginRun, endRun, type RunResult } from '../../services/crons/index.ts'
+import { CallFailed, callProduction } from './call.ts'
+import { type EdgeEndpoints, edgeEndpoints } from './edge-endpoints.ts'
 
 export type CronDeps = { db: Database; config: Config; urls: Urls; vault: Vault; log: Logger }
 
@@ -20,9 +20,9 @@ const retryDelaysMs = [1_000, 10_000, 60_000] as const
 /** Characters that are safe in a header value. */
 const headerText = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
 
-type Call = { places: EdgePlaces; urls: Urls; timeoutMs: number; signal: AbortSignal }
+type Call = { endpoints: EdgeEndpoints; urls: Urls; timeoutMs: number; signal: AbortSignal }
 
-async function call(run: StartedRun, { places, urls, timeoutMs, signal }: Call): Promise<RunResult> {
+async function call(run: BegunRun, { endpoints, urls, timeoutMs, signal }: Call): Promise<RunResult> {
   const { path, label, secret } = run
   const failed = (error: string, status: number | null = null) => ({ outcome: 'failed' as const, status, error })
   const startMs = performance.now()
@@ -41,7 +41,7 @@ async function call(run: StartedRun, { places, urls, timeoutMs, signal }: Call):
   }
   const deadline = AbortSignal.timeout(timeoutMs)
   try {
-    const { status, ended } = await callProduction(places, { path, headers }, AbortSignal.any([signal, deadline]))
+    const { status, ended } = await callProduction(endpoints, { path, headers }, AbortSignal.any([signal, deadline]))
     if (!ended && deadline.aborted) return settle(failed(`The answer had no end within ${timeoutMs / 1000} s.`, status))
     if (!ended) return settle(failed('The answer was cut off.', status))
     if (status >= 300 && status < 400) return settle(failed('Redirects are not followed.', status))
@@ -50,7 +50,7 @@ async function call(run: StartedRun, { places, urls, timeoutMs, signal }: Call):
   } catch (error) {
     if (signal.aborted) return settle(failed('The worker stopped before the response arrived.'))
     if (deadline.aborted) return settle(failed(`There was no answer within ${timeoutMs / 1000} s.`))
-    if (!(error instanceof NoAnswer)) throw error
+    if (!(error instanceof CallFailed)) throw error
     return settle(failed(error.message))
   }
 }
@@ -59,14 +59,14 @@ export function createCronHandler(
   { db, config, urls, vault, log }: CronDeps,
   timeoutMs = defaultTimeoutMs,
 ): Handler<'cron'> {
-  const places = placesOf(config)
+  const readEndpoints = edgeEndpoints(config)
   return {
     concurrency,
     retryDelaysMs,
     async run({ cronId }, { signal }) {
       const begun = await startRun(db, { urls, vault }, cronId)
       if (!begun) return
-      const result = await call(begun, { places: await places(db), urls, timeoutMs, signal })
+      const result = await call(begun, { endpoints: await readEndpoints(db), urls, timeoutMs, signal })
       await endRun(db, begun, result)
       if (result.outcome === 'failed') log.info({ cronId, runId: begun.id, error: result.error }, 'a cron failed')
     },

@@ -22,7 +22,14 @@ import {
   takeDue,
   takePending,
 } from '../../services/webhooks/index.ts'
-import { adopt, type HeldWebhook, type HeldWebhooks, noteClaim, noteOutcome, shareOut } from './held-webhooks.ts'
+import {
+  type ActiveWebhook,
+  type ActiveWebhooks,
+  addWebhooks,
+  adjustWindow,
+  allocate,
+  recordClaim,
+} from './active-webhooks.ts'
 import { createSigner, writeMessage } from './message.ts'
 import { createDeliveryMetrics } from './metrics.ts'
 import { createRecorder } from './recorder.ts'
@@ -49,18 +56,18 @@ const defaultLeaseMs = 6_000
 // Finds due retries and the webhooks of dead workers. New events arrive by notification.
 const defaultPollMs = 1_000
 // Finds events whose notification was lost.
-const searchMs = 30_000
+const searchIntervalMs = 30_000
 // Events within this time are claimed together, because claiming eighty costs little more than claiming one.
-const gatherMs = 80
+const claimedPauseMs = 80
 // Shorter while a receiver keeps up with a full window, because responses make room quickly.
-const fullMs = 10
+const fullPauseMs = 10
 // Longer after a round without a claim, because most events belong to accounts without a webhook.
-const vainMs = 100
-const unsettledMs = 15
-const failedRoundMs = 1_000
+const emptyPauseMs = 100
+const unsettledPauseMs = 15
+const failedPauseMs = 1_000
 // A webhook that has been idle for this long may go to another worker.
 const idleMs = 5_000
-const stopGraceMs = 3_000
+const stopTimeoutMs = 3_000
 
 export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {}): Deliveries {
   const { config, db, notifications, log } = deps
@@ -73,7 +80,7 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     timeoutMs: options.timeoutMs,
   })
   const sign = createSigner(deps.vault)
-  const held: HeldWebhooks = new Map()
+  const webhooks: ActiveWebhooks = new Map()
   const accounts = new Set<string>()
   const attempts = new Set<Promise<void>>()
   const stopping = new AbortController()
@@ -83,8 +90,8 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
   })
   const recorder = createRecorder(db, log, (webhookIds) => {
     for (const id of webhookIds) {
-      const webhook = held.get(id)
-      if (webhook) Object.assign(webhook, { failed: false, wanted: true })
+      const webhook = webhooks.get(id)
+      if (webhook) Object.assign(webhook, { failed: false, hasWork: true })
     }
     wake()
   })
@@ -111,11 +118,11 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     while (!stopping.signal.aborted) {
       // Created before the round, so that events during it wake the next one.
       woken = Promise.withResolvers<void>()
-      let pauseMs = failedRoundMs
+      let pauseMs = failedPauseMs
       try {
         const { claimed, full, unsettled } = await round()
         // A single event is sent immediately. The pause afterwards gathers the following ones.
-        pauseMs = full ? fullMs : unsettled ? unsettledMs : claimed ? gatherMs : vainMs
+        pauseMs = full ? fullPauseMs : unsettled ? unsettledPauseMs : claimed ? claimedPauseMs : emptyPauseMs
         if (unsettled) wake()
       } catch (err) {
         log.warn({ err }, 'webhooks could not be checked')
@@ -136,57 +143,57 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
   async function round(): Promise<Round> {
     const now = performance.now()
     if (now >= due.renewal) await renew(now)
-    if (paused) return giveAway(now)
-    const told = [...accounts]
-    for (const webhook of held.values()) {
-      if (now >= due.poll || accounts.has(webhook.accountId)) webhook.wanted = true
+    if (paused) return releaseAll(now)
+    const notified = [...accounts]
+    for (const webhook of webhooks.values()) {
+      if (now >= due.poll || accounts.has(webhook.accountId)) webhook.hasWork = true
     }
     accounts.clear()
     if (now >= due.search) {
-      adopt(held, await takePending(db, lease, 'all'))
-      due.search = now + searchMs
-    } else if (told.length > 0) {
-      adopt(held, await takePending(db, lease, told))
+      addWebhooks(webhooks, await takePending(db, lease, 'all'))
+      due.search = now + searchIntervalMs
+    } else if (notified.length > 0) {
+      addWebhooks(webhooks, await takePending(db, lease, notified))
     }
     if (now >= due.poll) {
-      adopt(held, await takeDue(db, lease))
+      addWebhooks(webhooks, await takeDue(db, lease))
       due.poll = now + pollMs
     }
     const outcome = await claim()
     const idleSince = performance.now() - idleMs
-    await release(({ busy, wanted, usedMs }) => busy === 0 && !wanted && usedMs < idleSince)
+    await release(({ busy, hasWork, usedMs }) => busy === 0 && !hasWork && usedMs < idleSince)
     return outcome
   }
 
   /** Releases webhooks to other workers once their attempts in progress are recorded. */
-  async function giveAway(now: number): Promise<Round> {
-    Object.assign(due, { poll: now + pollMs, search: now + searchMs })
+  async function releaseAll(now: number): Promise<Round> {
+    Object.assign(due, { poll: now + pollMs, search: now + searchIntervalMs })
     await release(({ busy }) => busy === 0)
     return { claimed: false, full: false, unsettled: false }
   }
 
   async function renew(now: number): Promise<void> {
     due.renewal = now + leaseMs / 3
-    if (held.size === 0) return
-    const kept = new Set(await renewLeases(db, lease, [...held.keys()]))
-    for (const id of held.keys()) if (!kept.has(id)) held.delete(id)
+    if (webhooks.size === 0) return
+    const kept = new Set(await renewLeases(db, lease, [...webhooks.keys()]))
+    for (const id of webhooks.keys()) if (!kept.has(id)) webhooks.delete(id)
   }
 
   async function claim(): Promise<Round> {
-    const plan = shareOut(held, attempts.size)
+    const plan = allocate(webhooks, attempts.size)
     crowded = plan.crowded
     if (plan.shares.length === 0) return { claimed: false, full: false, unsettled: false }
     const { claimed, unsettled } = await claimDeliveries(db, worker, plan.shares)
-    const full = noteClaim(held, plan.shares, claimed)
+    const full = recordClaim(webhooks, plan.shares, claimed)
     for (const delivery of claimed) {
-      const attempt = attend(delivery, held.get(delivery.webhookId)!).finally(() => attempts.delete(attempt))
+      const attempt = runAttempt(delivery, webhooks.get(delivery.webhookId)!).finally(() => attempts.delete(attempt))
       attempts.add(attempt)
     }
-    for (const webhookId of unsettled) held.get(webhookId)!.wanted = true
+    for (const webhookId of unsettled) webhooks.get(webhookId)!.hasWork = true
     return { claimed: claimed.length > 0, full, unsettled: unsettled.length > 0 }
   }
 
-  async function attend(delivery: Claimed, webhook: HeldWebhook): Promise<void> {
+  async function runAttempt(delivery: Claimed, webhook: ActiveWebhook): Promise<void> {
     const { id: deliveryId, webhookId, attempt, failures } = delivery
     webhook.busy++
     const outcome = await inSpan('delivery', { ...spanOf(delivery), parent: delivery.trace }, async (note) => {
@@ -198,13 +205,13 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     // An aborted attempt stays open: the next holder of the webhook finds and repeats it.
     if (outcome) {
       metrics.attempted(outcome)
-      noteOutcome(webhook, succeeded(outcome), outcome.durationMs)
+      adjustWindow(webhook, succeeded(outcome), outcome.durationMs)
       recorder.add({ ...outcome, deliveryId, webhookId, attempt }, failures)
     }
     webhook.busy--
     webhook.usedMs = performance.now()
-    if (webhook.more) webhook.wanted = true
-    if (webhook.more || crowded) wake()
+    if (webhook.hasMore) webhook.hasWork = true
+    if (webhook.hasMore || crowded) wake()
   }
 
   async function send(delivery: Claimed): Promise<Outcome | null> {
@@ -220,13 +227,13 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
     }
   }
 
-  async function release(isFree: (webhook: HeldWebhook) => boolean): Promise<void> {
+  async function release(isFree: (webhook: ActiveWebhook) => boolean): Promise<void> {
     // Outcomes must be recorded before another worker may lease the webhook.
-    const free = [...held.values()].filter((webhook) => isFree(webhook) && !recorder.isWaiting(webhook.webhookId))
+    const free = [...webhooks.values()].filter((webhook) => isFree(webhook) && !recorder.isWaiting(webhook.webhookId))
     if (free.length === 0) return
     const ids = free.map(({ webhookId }) => webhookId)
     await releaseLeases(db, worker, ids)
-    for (const id of ids) held.delete(id)
+    for (const id of ids) webhooks.delete(id)
   }
 
   const running = run()
@@ -241,12 +248,12 @@ export function startDeliveries(deps: DeliveryDeps, options: DeliveryOptions = {
       stopping.abort()
       wake()
       await running
-      const grace = setTimeout(() => sender.close(), stopGraceMs)
+      const grace = setTimeout(() => sender.close(), stopTimeoutMs)
       await Promise.all(attempts)
       clearTimeout(grace)
-      await recorder.close(stopGraceMs)
-      if (held.size > 0) {
-        const released = releaseLeases(db, worker, [...held.keys()])
+      await recorder.close(stopTimeoutMs)
+      if (webhooks.size > 0) {
+        const released = releaseLeases(db, worker, [...webhooks.keys()])
         await released.catch((err) =>
           log.warn({ err }, 'webhooks could not be released; another worker gets them when the lease expires'),
         )

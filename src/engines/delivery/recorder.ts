@@ -26,18 +26,18 @@ const retryMs = 500
 
 /** `onCounted` gets the webhooks whose failures or recoveries were recorded. */
 export function createRecorder(db: Database, log: Logger, onCounted: (webhookIds: string[]) => void): Recorder {
-  const waiting: { result: Result; failures: number }[] = []
+  const queue: { result: Result; failures: number }[] = []
   let writing: Promise<void> | null = null
-  let givenUp = false
+  let isGivenUp = false
 
   async function write(): Promise<void> {
     // Gathers outcomes into one batch.
     await sleep(gatherMs)
-    while (waiting.length > 0 && !givenUp) {
-      const batch = waiting.slice(0, batchSize)
+    while (queue.length > 0 && !isGivenUp) {
+      const batch = queue.slice(0, batchSize)
       try {
         await writeBatch(batch)
-        waiting.splice(0, batch.length)
+        queue.splice(0, batch.length)
       } catch (err) {
         // Retried unchanged, because the write is idempotent per attempt.
         log.warn({ err, results: batch.length }, 'the outcome of deliveries could not be recorded yet')
@@ -68,15 +68,15 @@ export function createRecorder(db: Database, log: Logger, onCounted: (webhookIds
 
   return {
     add(result, failures) {
-      waiting.push({ result, failures })
+      queue.push({ result, failures })
       writing ??= write().finally(() => {
         writing = null
       })
     },
-    isWaiting: (webhookId) => waiting.some(({ result }) => result.webhookId === webhookId),
+    isWaiting: (webhookId) => queue.some(({ result }) => result.webhookId === webhookId),
     async close(withinMs) {
       const timer = setTimeout(() => {
-        givenUp = true
+        isGivenUp = true
       }, withinMs)
       while (writing) await writing
       clearTimeout(timer)

@@ -6,7 +6,7 @@ import { AddressRefused, checkedLookup, type Reach } from '../../platform/http/c
 import { hostRefusal } from '../../platform/http/public-address.ts'
 import { limitEarlyResponses } from '../../platform/http/unexpected-responses.ts'
 import type { Outcome } from '../../services/webhooks/index.ts'
-import { widestWindow } from './held-webhooks.ts'
+import { maxWindow } from './active-webhooks.ts'
 import type { Message } from './message.ts'
 
 export type SenderOptions = Reach & {
@@ -24,15 +24,15 @@ export type Sender = {
 
 // As documented for users: from the DNS lookup to the last byte of the response.
 const attemptTimeoutMs = 15_000
-const maxAnswerBytes = 64 * 1024
-const keptAnswerBytes = 4 * 1024
+const maxResponseBytes = 64 * 1024
+const storedBytes = 4 * 1024
 const idleSocketMs = 20_000
 // As many as one webhook uses at a time. A host with many webhooks may open more, so that none waits for another.
-const idleSocketsPerHost = widestWindow
+const idleSocketsPerHost = maxWindow
 
 /** An error whose message may be shown to the webhook's owner. */
 class Refusal extends Error {}
-class CutOff extends Error {}
+class Aborted extends Error {}
 
 const privateText = 'the address is private or local, where webhooks must not point'
 
@@ -48,17 +48,17 @@ export function createSender(options: SenderOptions): Sender {
   } as const
   const agents = { 'http:': new http.Agent(pool), 'https:': new https.Agent({ ...pool, ca: options.ca }) }
 
-  const underWay = new Set<http.ClientRequest>()
+  const inFlight = new Set<http.ClientRequest>()
 
   function send(address: string, message: Message): Promise<Outcome | null> {
     const startedAt = new Date()
     const startedMs = performance.now()
     return new Promise((done) => {
-      const answer: Answer = { status: null, size: 0, kept: [] }
+      const answer: ResponseState = { status: null, size: 0, chunks: [] }
       const finish = (error: string | null) => {
         clearTimeout(timer)
         const durationMs = performance.now() - startedMs
-        const body = answer.status === null ? null : textOf(answer.kept)
+        const body = answer.status === null ? null : textOf(answer.chunks)
         done({ startedAt, durationMs, status: answer.status, body, error: error ?? statusError(answer.status) })
       }
       const url = new URL(address)
@@ -78,15 +78,15 @@ export function createSender(options: SenderOptions): Sender {
         request.end(message.body)
       }
       const fail = (error: NodeJS.ErrnoException) => {
-        if (error instanceof CutOff) return done(null)
+        if (error instanceof Aborted) return done(null)
         // The receiver closed the idle connection before it saw the event, so it is sent on a new one.
         const isStale = request.reusedSocket && answer.status === null && staleCodes.has(error.code ?? '')
         if (isStale) begin(true)
         else finish(describe(error))
       }
       const attend = (one: http.ClientRequest) => {
-        underWay.add(one)
-        limitEarlyResponses(one)
+        inFlight.add(one)
+        boundEarlyAnswers(one)
         one.on('socket', (socket) => {
           if (!socket.connecting) return
           // Checked again on the connected socket, regardless of how its address was resolved.
@@ -97,10 +97,10 @@ export function createSender(options: SenderOptions): Sender {
         one.on('response', (response) => {
           answer.status = response.statusCode ?? null
           response.on('data', (chunk: Buffer) => {
-            if (answer.size < keptAnswerBytes) answer.kept.push(chunk.subarray(0, keptAnswerBytes - answer.size))
+            if (answer.size < storedBytes) answer.chunks.push(chunk.subarray(0, storedBytes - answer.size))
             answer.size += chunk.length
             // Only the status matters, so longer responses are refused.
-            if (answer.size > maxAnswerBytes) response.destroy(new Refusal('the answer was longer than 64 KB'))
+            if (answer.size > maxResponseBytes) response.destroy(new Refusal('the answer was longer than 64 KB'))
           })
           response.on('end', () => finish(null))
           response.on('error', fail)
@@ -113,8 +113,8 @@ export function createSender(options: SenderOptions): Sender {
         })
         one.on('error', fail)
         one.on('close', () => {
-          underWay.delete(one)
-          if (one === request) finish(sentences.ECONNRESET!)
+          inFlight.delete(one)
+          if (one === request) finish(errorTexts.ECONNRESET!)
         })
       }
       if (isRefused) finish(privateText)
@@ -125,14 +125,14 @@ export function createSender(options: SenderOptions): Sender {
   return {
     send,
     close() {
-      for (const request of underWay) request.destroy(new CutOff())
+      for (const request of inFlight) request.destroy(new Aborted())
       agents['http:'].destroy()
       agents['https:'].destroy()
     },
   }
 }
 
-type Answer = { status: number | null; size: number; kept: Buffer[] }
+type ResponseState = { status: number | null; size: number; chunks: Buffer[] }
 
 function textOf(chunks: Buffer[]): string {
   // The decoder drops a character that was cut in two. PostgreSQL can't store NUL.
@@ -148,7 +148,7 @@ function statusError(status: number | null): string | null {
 
 const staleCodes = new Set(['ECONNRESET', 'EPIPE'])
 
-const sentences: Record<string, string> = {
+const errorTexts: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
   ECONNRESET: 'the connection was closed before an answer came',
   EPIPE: 'the connection was closed before an answer came',
@@ -164,7 +164,7 @@ function describe(error: NodeJS.ErrnoException): string {
   if (error instanceof AddressRefused) return privateText
   // There is one error per address. The first one suffices.
   const first = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error
-  const known = sentences[first.code ?? '']
+  const known = errorTexts[first.code ?? '']
   if (known) return known
   return `the request failed: ${`${first.code ?? ''} ${first.message}`.trim().slice(0, 200)}`
 }

@@ -14,7 +14,7 @@ import { typeInZoneFile } from '../../dns/type-names.ts'
 import { Fault } from '../../platform/errors.ts'
 import { createPauses } from '../../platform/pauses.ts'
 import type { Discover, Discovered, FoundRecord } from '../../services/dns/index.ts'
-import { askForCommon, highest } from './questions.ts'
+import { discoveryLimits, queryCommonNames } from './queries.ts'
 import { askServer, findNameservers, type Nameservers, type ServersOptions } from './servers.ts'
 
 export type DiscoveryOptions = {
@@ -25,13 +25,13 @@ export type DiscoveryOptions = {
   allowPrivate?: boolean
 }
 
-const maxMs = 15_000
-const transfer = { timeoutMs: 5_000, ...highest }
+const timeoutMs = 15_000
+const transfer = { timeoutMs: 5_000, ...discoveryLimits }
 // For all accounts in this process. Each account gets one.
 const maxAtOnce = 10
 // Limits how often an account can make us query a nameserver of its choice.
 const maxPerAccount = 12
-const perMs = 10 * 60_000
+const windowMs = 10 * 60_000
 // Names that aren't in the public DNS (RFC 6761, RFC 2606).
 const reserved = new Set(['test', 'localhost', 'invalid', 'example', 'local'])
 // Types that the nameserver itself provides, or that belong to the old zone's signatures.
@@ -41,21 +41,21 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
   const { config, reach, allowPrivate = !config.production } = options
   const access: ServersOptions = { resolvers: config.dnsResolvers, allowPrivate, reach, own: config.nameservers }
   const running = new Set<string>()
-  const begun = new Map<string, number[]>()
+  const startTimes = new Map<string, number[]>()
 
-  function take(accountId: string): void {
+  function reserveSlot(accountId: string): void {
     const nowMs = Date.now()
-    for (const [account, times] of begun) if (times.at(-1)! < nowMs - perMs) begun.delete(account)
-    const recent = (begun.get(accountId) ?? []).filter((atMs) => atMs > nowMs - perMs)
+    for (const [account, times] of startTimes) if (times.at(-1)! < nowMs - windowMs) startTimes.delete(account)
+    const recent = (startTimes.get(accountId) ?? []).filter((atMs) => atMs > nowMs - windowMs)
     if (running.has(accountId) || running.size >= maxAtOnce) {
       throw new Fault('discovery_in_progress', undefined, { retryAfterSeconds: 5 })
     }
     if (recent.length >= maxPerAccount) {
-      const retryAfterSeconds = Math.ceil((recent[0]! + perMs - nowMs) / 1_000)
+      const retryAfterSeconds = Math.ceil((recent[0]! + windowMs - nowMs) / 1_000)
       const detail = `An account can run ${maxPerAccount} discoveries in ten minutes.`
       throw new Fault('rate_limited', detail, { retryAfterSeconds })
     }
-    begun.set(accountId, [...recent, nowMs])
+    startTimes.set(accountId, [...recent, nowMs])
     running.add(accountId)
   }
 
@@ -63,7 +63,7 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
     if (reserved.has(domain.slice(domain.lastIndexOf('.') + 1))) {
       return nothing([], `${domain} is not in the public DNS.`)
     }
-    take(accountId)
+    reserveSlot(accountId)
     try {
       return await discover(domain)
     } finally {
@@ -81,24 +81,30 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
       const why = ours ? 'It is already delegated to our nameservers.' : 'None of its nameservers has a public address.'
       return nothing(hosts, why)
     }
-    const signal = AbortSignal.timeout(maxMs)
-    const answering = await thoseThatAnswer(found, signal)
-    if (answering.servers.length === 0) return nothing(hosts, 'None of its nameservers answered.')
-    const whole = await transferred(answering, signal)
-    if (whole)
-      return { ...(await presented(domain, whole)), nameservers: hosts, method: 'transfer', questions: 0, reason: null }
-    const { records, questions, complete } = await askForCommon(domain, answering, signal)
+    const signal = AbortSignal.timeout(timeoutMs)
+    const responsive = await keepResponsive(found, signal)
+    if (responsive.servers.length === 0) return nothing(hosts, 'None of its nameservers answered.')
+    const transferred = await tryTransfer(responsive, signal)
+    if (transferred)
+      return {
+        ...(await toApiRecords(domain, transferred)),
+        nameservers: hosts,
+        method: 'transfer',
+        questions: 0,
+        reason: null,
+      }
+    const { records, questions, complete } = await queryCommonNames(domain, responsive, signal)
     const reason = complete ? null : 'Some queries were not answered in time, so there may be more records.'
-    return { ...(await presented(domain, records)), nameservers: hosts, method: 'questions', questions, reason }
+    return { ...(await toApiRecords(domain, records)), nameservers: hosts, method: 'questions', questions, reason }
   }
 
-  async function thoseThatAnswer(found: Nameservers, signal: AbortSignal): Promise<Nameservers> {
+  async function keepResponsive(found: Nameservers, signal: AbortSignal): Promise<Nameservers> {
     const { zone, servers } = found
     const answers = await Promise.all(servers.map(({ server }) => askServer(server, zone, typeNumbers.SOA, signal)))
     return { ...found, servers: servers.filter((_, index) => answers[index] !== null) }
   }
 
-  async function transferred({ zone, servers }: Nameservers, signal: AbortSignal): Promise<DecodedRecord[] | null> {
+  async function tryTransfer({ zone, servers }: Nameservers, signal: AbortSignal): Promise<WholeRecord[] | null> {
     for (const { server } of servers.slice(0, 2)) {
       const records = await fetchZone(server, zone, { ...transfer, signal })
       if (typeof records !== 'string') return records
@@ -117,7 +123,7 @@ const nothing = (nameservers: string[], reason: string): Discovered => ({
 })
 
 /** Converts records to the API's form. Those with unsupported types are listed as skipped. */
-async function presented(
+async function toApiRecords(
   domain: string,
   records: readonly DecodedRecord[],
 ): Promise<Pick<Discovered, 'records' | 'skipped'>> {

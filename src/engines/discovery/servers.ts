@@ -24,7 +24,7 @@ const dnsPort = 53
 const maxServers = 4
 // Zones are rarely more labels apart.
 const maxClimb = 8
-const answerMs = 1_500
+const answerTimeoutMs = 1_500
 const resendMs = 500
 
 const isAbsence = (error: unknown) => ['ENODATA', 'ENOTFOUND'].includes((error as { code?: string }).code ?? '')
@@ -72,9 +72,9 @@ export async function askServer(
 ): Promise<DecodedRecord[] | null> {
   const query = encodeQuestion(name, { id: randomInt(0x10000), type, recursive: false })
   if (!query) return []
-  let packet = await exchangeOverUdp(server, query, { timeoutMs: answerMs, resendMs, signal })
+  let packet = await exchangeOverUdp(server, query, { timeoutMs: answerTimeoutMs, resendMs, signal })
   if (typeof packet !== 'string' && isTruncated(packet)) {
-    packet = await exchangeOverTcp(server, query, { timeoutMs: answerMs, signal })
+    packet = await exchangeOverTcp(server, query, { timeoutMs: answerTimeoutMs, signal })
   }
   if (typeof packet === 'string' || isTruncated(packet)) return null
   if (rcodeOf(packet) === rcodes.NXDOMAIN) return []

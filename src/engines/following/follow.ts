@@ -42,7 +42,7 @@ const reasons: Record<Failure, string> = {
   too_large: 'The primary’s zone is larger than the platform allows.',
 }
 
-const within = (value: number, [lowest, highest]: readonly [number, number]) =>
+const clamp = (value: number, [lowest, highest]: readonly [number, number]) =>
   Math.min(highest, Math.max(lowest, value))
 
 const after = (delaySeconds: number) => new Date(Date.now() + delaySeconds * 1_000)
@@ -51,7 +51,7 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
   const system = (accountId: string) => ({ accountId, tokenId: 'system', scopes: [], projectIds: null })
 
   /** Why a version can't be imported; null if it was. */
-  async function takeOver(followed: Followed, { text }: Version, signal: AbortSignal): Promise<string | null> {
+  async function importVersion(followed: Followed, { text }: Version, signal: AbortSignal): Promise<string | null> {
     const upload = zoneWork.upload(followed.accountId)
     const { address, serial } = followed
     try {
@@ -72,16 +72,16 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
     }
   }
 
-  async function look(followed: Followed, signal: AbortSignal): Promise<PrimaryCheck> {
-    const failed = (error: string, soa?: Soa): PrimaryCheck => {
-      return { error, nextAt: after(within(soa?.retrySeconds ?? 0, seconds.retry)) }
+  async function checkPrimary(followed: Followed, signal: AbortSignal): Promise<Look> {
+    const failed = (error: string, soa?: Soa): Look => {
+      return { error, nextAt: after(clamp(soa?.retrySeconds ?? 0, seconds.retry)) }
     }
     // The installation may have become a production one since the primary was set.
     if (config.production && !isPublicAddress(followed.server.host)) return failed(reasons.unreachable)
     const soa = await askSoa(followed, signal)
     if (typeof soa === 'string') return failed(reasons[soa])
-    const current = ({ serial, refreshSeconds }: Soa): PrimaryCheck => {
-      return { serial, error: null, nextAt: after(within(refreshSeconds, seconds.refresh)) }
+    const current = ({ serial, refreshSeconds }: Soa): Look => {
+      return { serial, error: null, nextAt: after(clamp(refreshSeconds, seconds.refresh)) }
     }
     if (soa.serial === followed.serial) return current(soa)
     const { recordsPerZone } = await recordsAllowed(db, followed.accountId)
@@ -89,7 +89,7 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
     const highest = Math.min(maxRecords, 4 * recordsPerZone + 100)
     const version = await transferZone(followed, highest, signal)
     if (typeof version === 'string') return failed(reasons[version], soa)
-    const refused = await takeOver(followed, version, signal)
+    const refused = await importVersion(followed, version, signal)
     return refused === null ? current(version.soa) : failed(refused, soa)
   }
 
@@ -99,9 +99,10 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
     async run({ domainId }, { signal }) {
       const followed = await readFollowed(db, vault, domainId)
       if (!followed) return
-      const seen = await look(followed, signal)
-      if (seen.error !== null) log.info({ zone: followed.name, reason: seen.error }, 'a primary could not be followed')
-      await recordPrimaryCheck(db, followed, seen)
+      const result = await checkPrimary(followed, signal)
+      if (result.error !== null)
+        log.info({ zone: followed.name, reason: result.error }, 'a primary could not be followed')
+      await noteLook(db, followed, result)
     },
     async giveUp({ domainId }, error) {
       log.error({ err: error, domainId }, 'the primary of a zone could not be checked')

@@ -12,9 +12,9 @@ import type { Followed } from '../../services/dns/index.ts'
 export type Soa = { serial: number; refreshSeconds: number; retrySeconds: number }
 export type Failure = ExchangeFailure | TransferFailure | 'not_served'
 
-const answerMs = 3_000
+const answerTimeoutMs = 3_000
 const resendMs = 1_000
-const transferMs = 60_000
+const transferTimeoutMs = 60_000
 // The limit for zone files.
 const maxOctets = 16 * 1024 * 1024
 
@@ -31,8 +31,8 @@ export async function askSoa({ name, server, key }: Followed, signal: AbortSigna
   if (!question) return 'malformed'
   const ask = async (exchange: typeof exchangeOverTcp, more: object): Promise<Buffer | Failure> => {
     const { query, verifier } = signRequest(question, key)
-    const packet = await exchange(server, query, { timeoutMs: answerMs, signal, ...more })
-    if (typeof packet === 'string' || !verifier || verifier.verify(packet)) return packet
+    const packet = await exchange(server, query, { timeoutMs: answerTimeoutMs, signal, ...more })
+    if (typeof packet === 'string' || !verifier || verifier.take(packet)) return packet
     return rcodeOf(packet) === rcodes.NOERROR ? 'badly_signed' : 'refused'
   }
   let packet = await ask(exchangeOverUdp, { resendMs })
@@ -77,7 +77,7 @@ export async function transferZone(
   maxRecords: number,
   signal: AbortSignal,
 ): Promise<Version | Failure> {
-  const bounds: AxfrOptions = { timeoutMs: transferMs, maxOctets, maxRecords, key, signal }
+  const bounds: AxfrOptions = { timeoutMs: transferTimeoutMs, maxOctets, maxRecords, key, signal }
   const records = await fetchZone(server, name, bounds)
   if (typeof records === 'string') return records
   const soa = readSoa(records[0]!)

@@ -17,9 +17,9 @@ import {
   recordFailure,
   unsubscribeUrl,
 } from '../../services/mail/index.ts'
-import { type Ways, writeLetter } from './letter.ts'
-import { letterOf } from './letters.ts'
+import { contentOf } from './contents.ts'
 import { createMailMetrics } from './metrics.ts'
+import { renderEmail, type SettingsLinks } from './render.ts'
 import { createMailTransport, MailFailure, type MailServer, type Message, type TransportOptions } from './transport.ts'
 
 export type MailDeps = {
@@ -51,7 +51,7 @@ export const mailRetryTable = [
 // Only the database can fail here.
 const notifyDelaysMs = [1_000, 5_000, 30_000, 5 * minuteMs, 30 * minuteMs, 2 * hourMs]
 // How long to wait for an email that must be sent first.
-const orderMs = 30_000
+const orderDelayMs = 30_000
 // Few, so that a hanging mail server holds few connections. Other kinds of jobs have their own slots.
 const concurrency = 4
 
@@ -94,7 +94,7 @@ export function createMailHandlers(deps: MailDeps, options: MailOptions = {}): M
           await send(key, signal)
         } catch (error) {
           if (error instanceof NotDue) {
-            if (error.later) throw new Postponed(error.message, { payload: key, delayMs: orderMs })
+            if (error.later) throw new Postponed(error.message, { payload: key, delayMs: orderDelayMs })
             return end(key, { state: 'DROPPED', reason: error.message })
           }
           if (!(error instanceof MailFailure)) throw error
@@ -121,11 +121,11 @@ function messageOf({ config, vault }: MailDeps, { from }: MailServer, mail: DueM
   // The same for each retry, so that receivers can deduplicate. Emails to a plain address have no recipient id.
   const idOf = (about: string) => `<${about}${isToAddress ? '' : `.${mail.recipient}`}@${domain}>`
   const unsubscribe = isToAddress ? null : unsubscribeUrl(baseUrl, vault, mail.recipient, mail.kind)
-  const ways: Ways = unsubscribe === null ? null : { unsubscribe, settings: `${baseUrl}/me` }
+  const ways: SettingsLinks = unsubscribe === null ? null : { unsubscribe, settings: `${baseUrl}/me` }
   return {
     // An object, so that no character is parsed as another address.
     to: { name: '', address: mail.to },
-    ...writeLetter(letterOf(baseUrl, mail), ways, mail.more),
+    ...renderEmail(contentOf(baseUrl, mail), ways, mail.more),
     messageId: idOf(mail.about),
     ...(!isToAddress && mail.inReplyTo !== null && { inReplyTo: idOf(mail.inReplyTo) }),
     headers: {

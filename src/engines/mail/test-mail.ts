@@ -1,17 +1,17 @@
 // Sends an email to test the settings, without a job, so that the operator sees the server's reply.
 import type { Config } from '../../config.ts'
 import { newSecret } from '../../platform/secrets/secrets.ts'
-import { writeLetter } from './letter.ts'
-import { inUtc } from './letters.ts'
+import { inUtc } from './contents.ts'
+import { renderEmail } from './render.ts'
 import { createMailTransport, type MailServer, type TransportOptions } from './transport.ts'
 
 export type TestMail = { server: MailServer; baseUrl: Config['baseUrl']; address: string }
 
 /** Throws a MailFailure with the server's reply. */
 export async function sendTestMail({ server, baseUrl, address }: TestMail, options?: TransportOptions): Promise<void> {
-  const letter = writeLetter(
+  const letter = renderEmail(
     {
-      subject: 'A test of mails from Berth',
+      subject: 'A test of emails from Berth',
       what: 'Emails from Berth arrive at this address.',
       facts: [
         ['Sent', inUtc(new Date())],

@@ -56,23 +56,23 @@ export function createMailTransport(server: MailServer, options: TransportOption
       const { createTransport } = await import('nodemailer')
       // Our own socket, because nodemailer's timeouts restart with every byte and its sending can't be aborted.
       const socket = new Socket()
-      const cut = new AbortController()
-      cut.signal.addEventListener('abort', () => socket.destroy())
-      socket.once('connect', () => cut.signal.aborted && socket.destroy())
-      const late = setTimeout(() => cut.abort(`no end within ${timeoutMs / 1000} s`), timeoutMs)
+      const abort = new AbortController()
+      abort.signal.addEventListener('abort', () => socket.destroy())
+      socket.once('connect', () => abort.signal.aborted && socket.destroy())
+      const late = setTimeout(() => abort.abort(`no end within ${timeoutMs / 1000} s`), timeoutMs)
       let grace: NodeJS.Timeout | undefined
       const stop = () => {
-        grace = setTimeout(() => cut.abort('the worker stops'), graceMs)
+        grace = setTimeout(() => abort.abort('the worker stops'), graceMs)
       }
       signal.addEventListener('abort', stop, { once: true })
       try {
-        const given = Promise.withResolvers<never>()
-        cut.signal.addEventListener('abort', () => given.reject(new MailFailure(String(cut.signal.reason))))
-        given.promise.catch(() => {})
+        const aborted = Promise.withResolvers<never>()
+        abort.signal.addEventListener('abort', () => aborted.reject(new MailFailure(String(abort.signal.reason))))
+        aborted.promise.catch(() => {})
         const transport = createTransport({ ...settings, socket })
         const sending = transport.sendMail({ ...message, from })
         sending.catch(() => {})
-        await Promise.race([sending, given.promise])
+        await Promise.race([sending, aborted.promise])
       } catch (error) {
         throw error instanceof MailFailure ? error : failureOf(error as SmtpError, hide)
       } finally {
@@ -90,14 +90,14 @@ type SmtpError = Error & { code?: string; command?: string; responseCode?: numbe
 /** The server's reply on one line, without the password, which a server may repeat. */
 function failureOf(error: SmtpError, hide: (text: string) => string): MailFailure {
   const { code, responseCode, command = '' } = error
-  const said = hide(error.response ?? error.message)
+  const reply = hide(error.response ?? error.message)
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
     .trim()
   // Refusals of the sender, the login or the connection are the operator's to fix. Those of this address or email are final.
   const isRefused = (responseCode ?? 0) >= 500 && /^(RCPT|DATA)/.test(command)
   const isMalformed = code === 'EENVELOPE' && command === 'API'
-  const who = responseCode === undefined ? 'the mail server cannot be used' : 'the mail server refused it'
-  return new MailFailure(`${who}: ${said}`.slice(0, maxReason), isRefused || isMalformed)
+  const summary = responseCode === undefined ? 'the mail server cannot be used' : 'the mail server refused it'
+  return new MailFailure(`${summary}: ${reply}`.slice(0, maxReason), isRefused || isMalformed)
 }
 
 function redaction(auth: MailServer['auth']): (text: string) => string {

@@ -8,7 +8,7 @@ import { placeOf, type Vault } from '../../platform/secrets/secrets.ts'
 import { type DueStatus, findDueStatus, recordStatus } from '../../services/deployments/index.ts'
 import type { TargetRules } from '../../services/webhooks/index.ts'
 import { type HostAnswer, postJson, RefusedTarget } from './request.ts'
-import { bodyOf, isStatusKept, statusHeaders, statusUrl } from './status.ts'
+import { bodyOf, hasNewerStatus, statusHeaders, statusUrl } from './status.ts'
 
 export type StatusDeps = { db: Database; config: TargetRules & ReachOptions; urls: Urls; vault: Vault }
 
@@ -19,7 +19,7 @@ const maxWaitMs = 3_600_000
 const maxAgeMs = 24 * 3_600_000
 
 /** How long to wait after a rate-limited request; null if the host doesn't say. */
-export function waitOf({ status, headers }: HostAnswer, now: number): number | null {
+export function retryDelayOf({ status, headers }: HostAnswer, now: number): number | null {
   const after = headers['retry-after']
   if (after !== undefined && (status === 403 || status === 429 || status >= 500)) {
     const waitMs = /^\d+$/.test(after) ? Number(after) * 1000 : Date.parse(after) - now
@@ -35,8 +35,8 @@ export function waitOf({ status, headers }: HostAnswer, now: number): number | n
 
 /** For the project's owner: the status and the host's error message on one line. */
 function failureText({ status, text }: HostAnswer): string {
-  const said = /"message"\s*:\s*"((?:[^"\\]|\\.){1,200})"/.exec(text)?.[1]
-  const word = said?.replace(/\\.|\p{Cc}/gu, ' ').trim()
+  const message = /"message"\s*:\s*"((?:[^"\\]|\\.){1,200})"/.exec(text)?.[1]
+  const word = message?.replace(/\\.|\p{Cc}/gu, ' ').trim()
   return `The repository host answered ${status}${word ? `: ${word}` : ''}`
 }
 
@@ -44,7 +44,7 @@ export function createStatusHandler({ db, config: rules, urls, vault }: StatusDe
   const reach = createReach(rules)
 
   /** Returns null if done, or how long to wait before a retry. */
-  async function tell(due: DueStatus, signal: AbortSignal): Promise<number | null> {
+  async function post(due: DueStatus, signal: AbortSignal): Promise<number | null> {
     const headers = statusHeaders(due.provider, vault.open(due.token, placeOf.statusToken(due.projectId)).toString())
     let answer: HostAnswer
     try {
@@ -55,11 +55,11 @@ export function createStatusHandler({ db, config: rules, urls, vault }: StatusDe
       return null
     }
     const { status } = answer
-    if ((status >= 200 && status < 300) || isStatusKept(due.provider, status, answer.text)) {
+    if ((status >= 200 && status < 300) || hasNewerStatus(due.provider, status, answer.text)) {
       await recordStatus(db, due, null)
       return null
     }
-    const waitMs = waitOf(answer, Date.now())
+    const waitMs = retryDelayOf(answer, Date.now())
     // A wrong token, an invisible repository or a missing commit is permanent: reported to the owner instead of retried.
     const final = waitMs === null && status >= 300 && status < 500 && status !== 408 && status !== 429
     if (!final && waitMs === null) throw new Error(failureText(answer))
@@ -76,7 +76,7 @@ export function createStatusHandler({ db, config: rules, urls, vault }: StatusDe
       // Without a commit there is nothing to post to. The job is queued again when the commit is known.
       if (!due || due.commit === '' || due.outdated) return
       if (Date.now() - (due.finishedAt ?? due.createdAt).getTime() > maxAgeMs) return
-      const waitMs = await tell(due, signal)
+      const waitMs = await post(due, signal)
       // Queues the same job again.
       if (waitMs !== null) {
         await enqueue(db, {

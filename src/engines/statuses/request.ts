@@ -6,7 +6,7 @@ import { rejectUnexpectedResponses } from '../../platform/http/unexpected-respon
 import { type TargetRules, targetRefusal } from '../../services/webhooks/index.ts'
 
 const timeoutMs = 10_000
-const maxAnswerBytes = 16 * 1024
+const maxResponseBytes = 16 * 1024
 
 export type HostAnswer = { status: number; headers: http.IncomingHttpHeaders; text: string }
 
@@ -49,7 +49,7 @@ export async function postJson(url: string, { headers, body, rules, reach, signa
       response.on('data', (chunk: Buffer) => {
         chunks.push(chunk)
         bytes += chunk.length
-        if (bytes < maxAnswerBytes) return
+        if (bytes < maxResponseBytes) return
         settle()
         response.destroy()
       })

@@ -23,7 +23,7 @@ export type PipelineStatus = {
 const maxDescription = 140
 
 // Not caused by the commit, so hosts show these as errors instead of failures.
-const notTheCommits = new Set([
+const platformErrors = new Set([
   'platform_disk_full',
   'platform_storage_unavailable',
   'platform_runner_unavailable',
@@ -35,7 +35,7 @@ const notTheCommits = new Set([
 ])
 
 /** Replacements for messages that quote output, because commits may be public. */
-const quoting: Record<string, string> = {
+const quotedErrors: Record<string, string> = {
   install_failed: 'The installation failed',
   build_failed: 'The build failed',
   server_unhealthy: 'The server is not healthy',
@@ -44,7 +44,7 @@ const quoting: Record<string, string> = {
 export function statusOf(urls: Urls, due: DueStatus): CommitStatus {
   const kind = due.production ? 'production' : 'preview'
   const context = `berth/${due.project}/${kind}`
-  const say = (state: CommitStatus['state'], description: string, more: { target_url?: string } = {}) => ({
+  const build = (state: CommitStatus['state'], description: string, more: { target_url?: string } = {}) => ({
     state,
     ...more,
     description: description.length > maxDescription ? `${description.slice(0, maxDescription - 1)}…` : description,
@@ -52,19 +52,19 @@ export function statusOf(urls: Urls, due: DueStatus): CommitStatus {
   })
   switch (due.state) {
     case 'BUILDING':
-      return say('pending', `Building for ${kind}`)
+      return build('pending', `Building for ${kind}`)
     case 'READY': {
       // The times come from two clocks, the server's and the database's.
       const seconds = Math.max(0, Math.round((due.finishedAt!.getTime() - due.createdAt.getTime()) / 1000))
-      return say('success', `Deployed in ${seconds} s`, { target_url: urls.deployment(due.label) })
+      return build('success', `Deployed in ${seconds} s`, { target_url: urls.deployment(due.label) })
     }
     case 'ERROR':
-      return say(
-        notTheCommits.has(due.errorCode ?? '') ? 'error' : 'failure',
-        quoting[due.errorCode ?? ''] ?? (due.errorMessage?.split('\n', 1)[0] || 'The deployment failed'),
+      return build(
+        platformErrors.has(due.errorCode ?? '') ? 'error' : 'failure',
+        quotedErrors[due.errorCode ?? ''] ?? (due.errorMessage?.split('\n', 1)[0] || 'The deployment failed'),
       )
     case 'CANCELED':
-      return say('error', 'Canceled, or superseded by a newer push')
+      return build('error', 'Canceled, or superseded by a newer push')
   }
 }
 
@@ -93,7 +93,7 @@ function pipelineState({ state, startedAt }: DueStatus): PipelineStatus['state']
  * Whether the host refused a status because it already has this or a later one: GitLab's state machine doesn't allow
  * running after running, nor pending after success.
  */
-export function isStatusKept(provider: DueStatus['provider'], status: number, text: string): boolean {
+export function hasNewerStatus(provider: DueStatus['provider'], status: number, text: string): boolean {
   return provider === 'gitlab' && status === 400 && /Cannot transition status/.test(text)
 }
 

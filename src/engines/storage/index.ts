@@ -9,7 +9,7 @@ import type { Database } from '../../platform/database/database.ts'
 import { whileNoBackup } from '../../services/deployments/index.ts'
 import { readNeeded } from '../../services/uploads/index.ts'
 import { measureOld } from './measure.ts'
-import { mend } from './mend.ts'
+import { repairDamaged } from './repair.ts'
 import { scrub } from './scrub.ts'
 import { sweepBlobs } from './sweep-blobs.ts'
 import { sweepShared, sweepTrees } from './sweep-trees.ts'
@@ -79,7 +79,7 @@ export function createStorage({ config, db, artifacts, log, registry = new Regis
     await sweepStore(signal)
   }
 
-  const mendAll = (signal: AbortSignal) => mend({ db, artifacts, log }, signal)
+  const mendAll = (signal: AbortSignal) => repairDamaged({ db, artifacts, log }, signal)
   const measure = async (signal: AbortSignal) => {
     const measured = await measureOld(db, artifacts, signal)
     if (measured > 0) log.info({ measured }, 'deployments whose bytes were not counted yet')
@@ -104,12 +104,12 @@ export function createStorage({ config, db, artifacts, log, registry = new Regis
     ],
     start() {
       const stopping = new AbortController()
-      const swept = sweepOld(stopping.signal).catch(
+      const sweeping = sweepOld(stopping.signal).catch(
         (err) => stopping.signal.aborted || log.warn({ err }, 'the sweep of what dead workers left behind'),
       )
       return async () => {
         stopping.abort()
-        await swept
+        await sweeping
       }
     },
   }

@@ -19,12 +19,12 @@ export type TreeSweep = {
   signal: AbortSignal
 }
 
-const askedAtOnce = 500
+const batchSize = 500
 const maxRemoved = 10_000
-const removedAtOnce = 20
+const removalBatchSize = 20
 // Deleted deployments lose their files immediately, so leftovers are few. If more files are unknown, this is probably
 // the wrong database.
-const fewUnknown = 50
+const maxUnknown = 50
 
 /** Sweeps this machine's own folders. */
 export async function sweepTrees(sweep: TreeSweep): Promise<void> {
@@ -103,17 +103,17 @@ async function listGone(
     all += found.length
     for (const one of await unneeded(found)) if (++unknown <= maxRemoved) gone.push(one)
   }
-  if (unknown <= fewUnknown || unknown <= all / 2) return gone
+  if (unknown <= maxUnknown || unknown <= all / 2) return gone
   const figures = { folder: folder.name, unknown, of: all }
   log.error(figures, 'the database does not know most of what is stored: nothing is removed')
   return []
 }
 
 async function removeAll(sweep: TreeSweep, gone: Remnant[], remove: RemnantFolder['remove']): Promise<void> {
-  for (let at = 0; at < gone.length; at += removedAtOnce) {
+  for (let at = 0; at < gone.length; at += removalBatchSize) {
     sweep.signal.throwIfAborted()
     const done = await sweep.exclusively(async () => {
-      for (const one of gone.slice(at, at + removedAtOnce)) await remove(one)
+      for (const one of gone.slice(at, at + removalBatchSize)) await remove(one)
     })
     if (!done) return
   }
@@ -123,7 +123,7 @@ async function* inBatches(folder: RemnantFolder): AsyncGenerator<Remnant[]> {
   let batch: Remnant[] = []
   for await (const one of folder.list()) {
     batch.push(one)
-    if (batch.length < askedAtOnce) continue
+    if (batch.length < batchSize) continue
     yield batch
     batch = []
   }

@@ -18,14 +18,14 @@ export type AskOptions = {
 }
 
 // Sent twice, because datagrams may be lost. An authoritative server that takes longer counts as down.
-const answerMs = 2_000
+const answerTimeoutMs = 2_000
 const resendMs = 700
 // A resolver may have to query half a dozen servers first.
-const recursiveAnswerMs = 4_000
+const recursiveTimeoutMs = 4_000
 
 /** The timeout of one exchange; 0 when the check is over. */
-function timeOf({ deadlineMs, recursive }: AskOptions): number {
-  return Math.max(0, Math.min(recursive ? recursiveAnswerMs : answerMs, deadlineMs - performance.now()))
+function remainingMs({ deadlineMs, recursive }: AskOptions): number {
+  return Math.max(0, Math.min(recursive ? recursiveTimeoutMs : answerTimeoutMs, deadlineMs - performance.now()))
 }
 
 function read(packet: Buffer | ExchangeFailure, query: Buffer): Answer | Failure {
@@ -46,7 +46,7 @@ async function askOver(
 ): Promise<Answer | Failure> {
   const { signal } = options
   signal.throwIfAborted()
-  const timeoutMs = timeOf(options)
+  const timeoutMs = remainingMs(options)
   if (timeoutMs === 0) return 'timeout'
   return read(await exchange(endpoint, query, { timeoutMs, resendMs, signal }), query)
 }

@@ -11,7 +11,7 @@ import { findTexts } from './texts.ts'
 const maxShown = 20
 const maxShownCharacters = 300
 
-export function shown(values: readonly string[]): string[] {
+export function truncate(values: readonly string[]): string[] {
   return values.slice(0, maxShown).map((value) => value.slice(0, maxShownCharacters))
 }
 
@@ -57,11 +57,11 @@ export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): 
   if (delegation.kind === 'undecided') {
     const { zone, agreement } = delegation
     const seen = agreement.kind === 'divided' ? agreement.values.flatMap(({ nameservers }) => nameservers) : []
-    const observed = { nameservers: shown([...new Set(seen)].sort()), txt: [], asked: shown(delegation.asked) }
+    const observed = { nameservers: truncate([...new Set(seen)].sort()), txt: [], asked: truncate(delegation.asked) }
     return { outcome: 'unknown', observed, reason: undecidedReason(host, zone, agreement) }
   }
-  const nameservers = shown(delegation.nameservers)
-  const asked = shown(delegation.asked)
+  const nameservers = truncate(delegation.nameservers)
+  const asked = truncate(delegation.asked)
   const byPair = delegation.kind === 'delegated' && isOurSet(delegation.nameservers, ours) && ownsDelegation(claim)
   if (byPair || (delegation.kind === 'hosted' && ownsHosted(claim, delegation.zone))) {
     const observed = { nameservers, txt: [], asked }
@@ -72,7 +72,7 @@ export async function checkClaim(claim: Claim, dns: DnsAccess, bounds: Bounds): 
   const servers = delegation.kind === 'hosted' ? [] : delegation.servers
   const txtName = `_berth.${host}`
   const texts = servers.length === 0 ? null : await findTexts({ name: txtName, value: txtValue }, servers, dns, bounds)
-  const observed = { nameservers, txt: shown(texts?.seen ?? []), asked }
+  const observed = { nameservers, txt: truncate(texts?.seen ?? []), asked }
   if (texts?.agreement.kind === 'agreed' && texts.agreement.value.values.includes(txtValue)) {
     return { outcome: 'proved', method: 'txt', observed }
   }

@@ -5,7 +5,7 @@ import { listenAddress, reachableAddress } from '../../dns/listen-address.ts'
 import { sharedText } from '../../services/domains/index.ts'
 import type { CheckResult, Claim } from '../../services/verification/index.ts'
 import { ask, type Endpoint } from './ask.ts'
-import { isOurSet, ownsDelegation, shown } from './check.ts'
+import { isOurSet, ownsDelegation, truncate } from './check.ts'
 import { type Bounds, namesOf } from './lookups.ts'
 import { listed } from './reasons.ts'
 
@@ -48,7 +48,7 @@ export async function checkDevelopmentName(claim: Claim, config: Config, bounds:
   } while (performance.now() < untilMs && !seen.every((names) => names && isOurSet(names, ours)))
 
   const asked = config.nameserverListen.filter((_, index) => seen[index])
-  const observed = { nameservers: shown([...new Set(seen.flatMap((names) => names ?? []))].sort()), txt: [], asked }
+  const observed = { nameservers: truncate([...new Set(seen.flatMap((names) => names ?? []))].sort()), txt: [], asked }
   const where = `Names below .${host.slice(host.lastIndexOf('.') + 1)} are checked at ${listed(config.nameserverListen)}`
   if (seen.length === 0 || seen.some((names) => names === null)) {
     return {

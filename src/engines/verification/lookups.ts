@@ -36,7 +36,7 @@ const maxAddresses = 2
 // Zones are rarely many labels apart, and a name with a hundred labels must not cause a hundred queries.
 const maxClimb = 8
 // A pool of 26 names takes 52 queries, too many for every check.
-const keepMs = 60_000
+const cacheMs = 60_000
 
 export function isWithin(name: string, zone: string): boolean {
   return name === zone || zone === '' || name.endsWith(`.${zone}`)
@@ -48,7 +48,7 @@ export function namesOf(records: readonly Rr[], owner: string, type: Type): stri
 }
 
 /** Random, so that an attacker can't predict which servers will be queried. */
-function someOf<T>(all: readonly T[], count: number): T[] {
+function sample<T>(all: readonly T[], count: number): T[] {
   return [...all]
     .map((one) => ({ one, at: randomInt(2 ** 32) }))
     .sort((a, b) => a.at - b.at)
@@ -91,12 +91,12 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
       if (typeof found === 'string') continue
       // Addresses in the DNS are untrusted and must not lead into this server's network.
       const usable = found.filter((address) => allowPrivate || isPublicAddress(address))
-      if (usable.length > 0) return { name, addresses: someOf(usable, maxAddresses) }
+      if (usable.length > 0) return { name, addresses: sample(usable, maxAddresses) }
     }
     return { name, addresses: [] }
   }
 
-  const own = new Map<string, { addresses: string[]; untilMs: number }>()
+  const ownAddresses = new Map<string, { addresses: string[]; untilMs: number }>()
 
   return {
     async zoneOf(name, bounds) {
@@ -121,18 +121,18 @@ export function createLookups({ resolvers, allowPrivate }: LookupOptions): Looku
       return failure
     },
     serversOf(nameservers, bounds) {
-      return Promise.all(someOf(nameservers, maxServers).map((name) => serverOf(name, bounds)))
+      return Promise.all(sample(nameservers, maxServers).map((name) => serverOf(name, bounds)))
     },
     async allAddressesOf(names, bounds) {
       const key = names.join(' ')
-      const kept = own.get(key)
-      if (kept && kept.untilMs > performance.now()) return kept.addresses
-      const asked = names.flatMap((name) => [addressesOf(name, 'A', bounds), addressesOf(name, 'AAAA', bounds)])
-      const found = await Promise.all(asked)
+      const cached = ownAddresses.get(key)
+      if (cached && cached.untilMs > performance.now()) return cached.addresses
+      const queries = names.flatMap((name) => [addressesOf(name, 'A', bounds), addressesOf(name, 'AAAA', bounds)])
+      const found = await Promise.all(queries)
       const failure = found.find((one) => typeof one === 'string')
       if (failure !== undefined) return failure
       const addresses = found.flat() as string[]
-      own.set(key, { addresses, untilMs: performance.now() + keepMs })
+      ownAddresses.set(key, { addresses, untilMs: performance.now() + cacheMs })
       return addresses
     },
   }

@@ -6,13 +6,13 @@ import { askServers, type Delegation, type DnsAccess, findDelegation } from './d
 import { type Bounds, namesOf, type Server } from './lookups.ts'
 import { dsReason, undecidedReason, unreachableReason } from './reasons.ts'
 
-type Shown = { ds: string[]; ttl: number }
+type ParentDs = { ds: string[]; ttl: number }
 
 // Limits for the answers of untrusted servers. A parent has one or two records.
 const maxDs = 20
 const maxCharacters = 300
 
-function readDs(answer: Answer, host: string): Shown | 'lame' {
+function readDs(answer: Answer, host: string): ParentDs | 'lame' {
   if (!answer.authoritative) return 'lame'
   const found = answer.answer.filter(({ type, name }) => type === 'DS' && name === host).slice(0, maxDs)
   const ds = [...new Set(found.map(({ data }) => data.slice(0, maxCharacters)))].sort()
@@ -20,7 +20,7 @@ function readDs(answer: Answer, host: string): Shown | 'lame' {
 }
 
 /** The DS records of a name on the parent zone's servers. */
-export async function askForDs(
+export async function queryDs(
   host: string,
   { zone, servers }: { zone: string; servers: readonly Server[] },
   dns: Pick<DnsAccess, 'reach'>,
@@ -52,11 +52,11 @@ export function findDs(
 ): Promise<ParentAnswer | { fault: string }> {
   const { zone, servers } =
     delegation.kind === 'delegated' ? { zone: delegation.parent, servers: delegation.parentServers } : delegation
-  return askForDs(host, { zone, servers }, dns, bounds)
+  return queryDs(host, { zone, servers }, dns, bounds)
 }
 
 /** Like `askForDs`, from only the name, if the zone above isn't on our servers. */
-export async function askParent(
+export async function queryParent(
   host: string,
   dns: DnsAccess,
   bounds: Bounds,

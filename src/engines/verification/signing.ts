@@ -8,13 +8,13 @@ import { readSigningCheck, type SigningCheck, settleSigning } from '../../servic
 import type { DnsAccess } from './delegation.ts'
 import { isDevelopmentName } from './development.ts'
 import type { Bounds } from './lookups.ts'
-import { askForDs, askParent, findUnserved, hostedDsText } from './parent.ts'
+import { findUnserved, hostedDsText, queryDs, queryParent } from './parent.ts'
 
 type SigningJobOptions = { config: Config; db: Database; vault: Vault; dns: DnsAccess }
 
 // Checks mostly wait for the network.
 const concurrency = 4
-const checkMs = 25_000
+const checkTimeoutMs = 25_000
 // Only an unavailable database or an internal error is retried. The sweep finds abandoned checks.
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
@@ -37,10 +37,10 @@ export function createSigningJob({ config, db, vault, dns }: SigningJobOptions):
   }
 
   async function findParentDs({ name, hostedAbove, waitsForAbove }: SigningCheck, bounds: Bounds) {
-    if (!hostedAbove) return isDevelopmentName(config, name) ? noParent : askParent(name, dns, bounds)
+    if (!hostedAbove) return isDevelopmentName(config, name) ? noParent : queryParent(name, dns, bounds)
     if (waitsForAbove) return { fault: hostedDsText(name, hostedAbove.name) }
     const own = await serversOf(hostedAbove.name, hostedAbove.nameservers, bounds)
-    return askForDs(name, { zone: hostedAbove.name, servers: own.servers }, own.dns, bounds)
+    return queryDs(name, { zone: hostedAbove.name, servers: own.servers }, own.dns, bounds)
   }
 
   return {
@@ -49,7 +49,7 @@ export function createSigningJob({ config, db, vault, dns }: SigningJobOptions):
     async run({ domainId }, { signal, requireHeld }) {
       const check = await readSigningCheck(db, config, domainId)
       if (!check) return
-      const bounds = { signal, deadlineMs: performance.now() + checkMs }
+      const bounds = { signal, deadlineMs: performance.now() + checkTimeoutMs }
       const found = await findParentDs(check, bounds)
       const unserved = await findUnservedKeys(check, bounds)
       signal.throwIfAborted()

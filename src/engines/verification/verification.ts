@@ -27,7 +27,7 @@ export type VerificationOptions = {
 const concurrency = 8
 const dnsPort = 53
 /** A check that takes longer ends as undecided. */
-const checkMs = 25_000
+const checkTimeoutMs = 25_000
 // Only an unavailable database or an internal error is retried. The sweep finds abandoned checks.
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
@@ -55,7 +55,7 @@ export function createVerification(options: VerificationOptions): {
       async run({ domainId }, { signal, requireHeld }) {
         const claim = await readClaim(db, config, domainId)
         if (!claim) return
-        const bounds = { signal, deadlineMs: performance.now() + checkMs }
+        const bounds = { signal, deadlineMs: performance.now() + checkTimeoutMs }
         const result = isDevelopmentName(config, claim.host)
           ? await checkDevelopmentName(claim, config, bounds)
           : await checkClaim(claim, dns, bounds)

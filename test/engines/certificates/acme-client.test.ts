@@ -143,7 +143,7 @@ test('answers that are not what the RFC says are the authority’s fault', async
   ]
   for (const answer of answers) {
     await expect(clientOf([answer]).client.newOrder(['example.com'], null)).rejects.toThrow(
-      /^The certificate authority gave an answer that cannot be used/,
+      /^The certificate authority sent an invalid response/,
     )
   }
 })

@@ -34,7 +34,7 @@ describe.skipIf(!installed)('one order is made', () => {
     const id = await world.verified('restart.com')
     const lost = openDatabase(databaseUrl, 2)
     // Nothing listens on port 1, so it waits there for its challenge to be seen.
-    const doomed = await world.engine({ db: lost, places: { nameservers: [], edges: ['127.0.0.1:1'] } })
+    const doomed = await world.engine({ db: lost, challengeServers: { nameservers: [], edges: ['127.0.0.1:1'] } })
     const stopping = new AbortController()
     const running = world.run(id, doomed, stopping.signal).catch(() => 'lost')
     await until(async () => (await db.acmeChallenge.count({ where: { name: 'restart.com' } })) > 0)

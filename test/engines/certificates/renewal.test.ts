@@ -26,7 +26,7 @@ let engine: Issuer
 beforeAll(async () => {
   authority = await startSmallAuthority()
   api = await startApi({ ACME_DIRECTORY_URL: authority.directoryUrl, ACME_CA_FILE: authority.caFile })
-  engine = await createIssuer({ ...api.deps, places: { nameservers: [], edges: [] } })
+  engine = await createIssuer({ ...api.deps, challengeServers: { nameservers: [], edges: [] } })
   await api.newProject('site')
 })
 afterAll(async () => {

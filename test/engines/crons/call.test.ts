@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { callProduction, NoAnswer } from '../../../src/engines/crons/call.ts'
-import { placesOf } from '../../../src/engines/crons/places.ts'
+import { CallFailed, callProduction } from '../../../src/engines/crons/call.ts'
+import { edgeEndpoints } from '../../../src/engines/crons/edge-endpoints.ts'
 import { type Authority, createAuthority } from '../../tls/authority.ts'
 
 let directory: string
@@ -42,14 +42,14 @@ test('production is asked by HTTPS alone, at an edge elsewhere if there is none 
   const edge = edgeAt(port, ['127.0.0.3'])
   const place = { production: true, host: '127.0.0.2', edge }
   const call = async (file: string | null, host: string) => {
-    const places = await placesOf({ ...place, acme: acme(file) })(null as never)
+    const places = await edgeEndpoints({ ...place, acme: acme(file) })(null as never)
     // The usual port of this machine is nobody's business here.
     const addresses = places.addresses.filter((one) => one.port === port)
     return callProduction({ ...places, addresses }, { path: '/', headers: { host } }, AbortSignal.timeout(20_000))
   }
   expect(await call(caFile, 'site.apps.example.com')).toEqual({ status: 204, ended: true })
-  await expect(call(caFile, 'other.apps.example.com')).rejects.toThrow(NoAnswer)
-  await expect(call(null, 'site.apps.example.com')).rejects.toThrow(NoAnswer)
+  await expect(call(caFile, 'other.apps.example.com')).rejects.toThrow(CallFailed)
+  await expect(call(null, 'site.apps.example.com')).rejects.toThrow(CallFailed)
   expect(asked).toEqual(['site.apps.example.com'])
   server.closeAllConnections()
   server.close()
@@ -57,7 +57,7 @@ test('production is asked by HTTPS alone, at an edge elsewhere if there is none 
 
 test('outside production an edge is asked by HTTP, on this machine first', async () => {
   const place = { production: false, host: '0.0.0.0', edge: edgeAt(2, ['192.0.2.1']), acme: null }
-  expect(await placesOf(place)(null as never)).toEqual({
+  expect(await edgeEndpoints(place)(null as never)).toEqual({
     addresses: [
       { host: '127.0.0.1', port: 1 },
       { host: '192.0.2.1', port: 1 },

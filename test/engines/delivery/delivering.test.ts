@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { widestWindow } from '../../../src/engines/delivery/held-webhooks.ts'
+import { maxWindow } from '../../../src/engines/delivery/active-webhooks.ts'
 import { createDeliveryMetrics } from '../../../src/engines/delivery/metrics.ts'
 import { eventTypes } from '../../../src/schemas/events.ts'
 import { append } from '../../../src/services/events/events.ts'
@@ -112,7 +112,7 @@ describe('the order', () => {
     expect(received.sort()).toEqual(log.map(({ id }) => id).sort())
     const starts = log.map(({ started }) => started)
     expect(starts).toEqual(starts.toSorted((a, b) => a.getTime() - b.getTime()))
-    expect(hook.receiver.connections).toBeLessThanOrEqual(widestWindow)
+    expect(hook.receiver.connections).toBeLessThanOrEqual(maxWindow)
   })
 
   test('waits for a transaction that began early and commits late', async () => {

@@ -135,7 +135,7 @@ describe('one mail comes when', () => {
     await loseDomain(id)
     const [mail, ...others] = await mailsTo(owner.email)
     expect(others).toEqual([])
-    expect(mail!.subject).toBe(`${name} is verified no longer`)
+    expect(mail!.subject).toBe(`${name} is no longer verified`)
     expect(mail!.text).toContain('Reason: The TXT record is gone.')
     expect(mail!.text).toContain(`http://localhost:3000/domains/${name}\n`)
     // It ends as a claim later, which is not another loss.
@@ -194,7 +194,7 @@ describe('one mail comes when', () => {
     if (refused.status !== 201) await world.api.call('POST', '/tokens', { token: owner.token, body: { ...body, name } })
     const [mail, ...others] = await mailsTo(owner.email)
     expect(others).toEqual([])
-    expect(mail!.subject).toMatch(/^A new token was made: deploy/)
+    expect(mail!.subject).toMatch(/^A new token was created: deploy/)
     expect(mail!.text).toContain('Scopes: deployments:write')
     expect(mail!.headers).not.toHaveProperty('bcc')
   })
@@ -324,8 +324,8 @@ describe('a mail goes to', () => {
     const developer = await world.join(owner.accountId, { role: 'developer', projectIds: [owner.projectId] })
     const data = { id: 'tok_x', name: 'mine', scopes: ['events:read'], projects: null, expiresAt: null }
     await world.emit(owner.accountId, { type: 'token.created', actor: developer.userId, data })
-    expect(await subjectsTo(developer.email)).toEqual(['A new token was made: mine'])
-    expect((await mailsTo(owner.email))[0]!.text).toContain(`Made by: ${developer.email.split('@')[0]}`)
+    expect(await subjectsTo(developer.email)).toEqual(['A new token was created: mine'])
+    expect((await mailsTo(owner.email))[0]!.text).toContain(`Created by: ${developer.email.split('@')[0]}`)
   })
 })
 

@@ -81,7 +81,7 @@ describe('a mail', () => {
     expect(got.flatMap(({ to }) => to)).not.toContain('eve@example.com')
     expect(got.every(({ to, headers }) => to.length === 1 && !('bcc' in headers))).toBe(true)
     const [mail] = world.mailbox.to(plain)
-    expect(mail!.subject).toBe('A new token was made: x Bcc: eve@example.com <script>alert(1)</script> "; é 漢')
+    expect(mail!.subject).toBe('A new token was created: x Bcc: eve@example.com <script>alert(1)</script> "; é 漢')
     expect(mail!.html).not.toContain('<script>')
     expect(mail!.text).not.toMatch(/[\u202e\u2028]/)
   })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { createStatusHandler, waitOf } from '../../../src/engines/statuses/handler.ts'
+import { createStatusHandler, retryDelayOf } from '../../../src/engines/statuses/handler.ts'
 import { postJson, RefusedTarget } from '../../../src/engines/statuses/request.ts'
 import { startWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { checkedLookup, createReach } from '../../../src/platform/http/checked-lookup.ts'
@@ -225,7 +225,7 @@ describe('a repository host that refuses', () => {
     [{ status: 429, headers: { 'retry-after': 'soon' } }, null],
     [{ status: 404, headers: { 'retry-after': '7' } }, null],
   ])('with %j is left alone for %s ms', (answer, waitMs) => {
-    expect(waitOf({ text: '', ...answer }, 0)).toBe(waitMs)
+    expect(retryDelayOf({ text: '', ...answer }, 0)).toBe(waitMs)
   })
 })
 

@@ -110,21 +110,21 @@ export async function* entriesOfSource(
   output: { path: string; entries: TreeEntry[] },
 ): AsyncGenerator<Entry> {
   const skip = Buffer.byteLength(output.path, 'latin1')
-  const wanted: (TreeEntry & { path: string })[] = []
+  const selected: (TreeEntry & { path: string })[] = []
   const pauses = createPauses()
   for (const entry of output.entries) {
     const pause = pauses()
     if (pause) await pause
     const path = checkPath(entry.name.subarray(skip), siteLimits)
-    if (!path.split('/').some((name) => neverPublished.includes(name))) wanted.push({ ...entry, path })
+    if (!path.split('/').some((name) => neverPublished.includes(name))) selected.push({ ...entry, path })
   }
-  const bytes = wanted.reduce((sum, { size }) => sum + size, 0)
-  if (wanted.length > siteLimits.entries)
+  const bytes = selected.reduce((sum, { size }) => sum + size, 0)
+  if (selected.length > siteLimits.entries)
     throw new BuildFailure('output_too_large', `The output is more than ${siteLimits.entries} files.`)
   if (bytes > siteLimits.bytes) throw new BuildFailure('output_too_large', 'The output is larger than 2048 MiB.')
   let next = 0
-  for await (const content of source.read(wanted)) {
-    const { path, size, kind } = wanted[next++]!
+  for await (const content of source.read(selected)) {
+    const { path, size, kind } = selected[next++]!
     // In git, the target of a link can have any size.
     if (kind === 'link' && size > maxTargetLength)
       throw new BuildFailure(

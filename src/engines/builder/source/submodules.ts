@@ -50,12 +50,12 @@ export function submoduleUrl(url: string | undefined, path: string, parent: stri
 function overSameSsh(url: string, parent: string, refuse: (why: string) => BuildFailure): string {
   const host = readAddress(parent)!
   const relative = /^\.\.?\//.test(url) ? new URL(url, `${parent.replace(/\/+$/, '')}/`).href : null
-  const asked = readAddress(relative ?? url)
-  if (asked === null) throw refuse(`${url} is not a repository URL`)
-  if (asked.hostname !== host.hostname) {
-    throw refuse(`it is at ${asked.hostname}, but submodules are only cloned from ${host.hostname}`)
+  const requested = readAddress(relative ?? url)
+  if (requested === null) throw refuse(`${url} is not a repository URL`)
+  if (requested.hostname !== host.hostname) {
+    throw refuse(`it is at ${requested.hostname}, but submodules are only cloned from ${host.hostname}`)
   }
-  return urlOfAddress({ ...host, path: asked.path })
+  return urlOfAddress({ ...host, path: requested.path })
 }
 
 function addressOf(url: string, parent: string, host: URL): URL | null {

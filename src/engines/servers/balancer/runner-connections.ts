@@ -121,8 +121,8 @@ export function createRunnerConnections(openDial: (onLost: (node: string) => voi
       return socket
     },
     isLost: (node) => nodes.get(node)?.lost ?? false,
-    keepOnly(wanted) {
-      for (const [node, state] of [...nodes]) if (!wanted.has(node)) forget(node, state)
+    keepOnly(nodesToKeep) {
+      for (const [node, state] of [...nodes]) if (!nodesToKeep.has(node)) forget(node, state)
     },
     close() {
       for (const [node, state] of [...nodes]) forget(node, state)

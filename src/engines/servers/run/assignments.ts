@@ -16,7 +16,7 @@ import type { RunState } from './supervisor.ts'
 
 export type Assignments = {
   /** Applies the instances assigned to this node, and ends all others. */
-  follow(held: HeldInstance[]): void
+  follow(instances: HeldInstance[]): void
   backend(key: string): Backend | null
   count(): number
   onState(key: string, state: RunState, error?: Error): void
@@ -24,7 +24,7 @@ export type Assignments = {
 
 type Assignment = {
   key: string
-  held: HeldInstance
+  instance: HeldInstance
   backend: Backend
   state: InstanceState
   reason: string | null
@@ -57,14 +57,14 @@ export function createAssignments({
     assignment.reason = reason
     // If this fails, `follow` notices the difference.
     assignment.reports = assignment.reports
-      .then(() => setInstanceState(db, assignment.held, state, reason))
+      .then(() => setInstanceState(db, assignment.instance, state, reason))
       .catch(() => {})
   }
 
-  function create(key: string, held: HeldInstance): Assignment {
+  function create(key: string, instance: HeldInstance): Assignment {
     const assignment: Assignment = {
       key,
-      held,
+      instance,
       backend: servers.backend(key),
       state: 'starting',
       reason: null,
@@ -120,7 +120,7 @@ export function createAssignments({
       report(assignment, 'leaving')
       await delay(handoverMs, undefined, { ref: false })
       // Needed again since.
-      if (!assignment.isOver && assignment.held.duty !== 'surplus') {
+      if (!assignment.isOver && assignment.instance.duty !== 'surplus') {
         assignment.isEnding = false
         return report(assignment, state)
       }
@@ -129,7 +129,7 @@ export function createAssignments({
     if (!assignment.isOver) {
       assignment.isOver = true
       await servers.retire(key, surplus)
-      if (assignment.held.duty === 'keep' && assignments.get(key) === assignment) return resume(assignment)
+      if (assignment.instance.duty === 'keep' && assignments.get(key) === assignment) return resume(assignment)
     }
     await servers.halt(key)
     assignment.isEnding = false
@@ -158,7 +158,7 @@ export function createAssignments({
     assignment.isKept = false
     await servers.retire(key)
     assignment.isEnding = false
-    const isWanted = servers.isWanted(key) || assignment.held.duty === 'keep'
+    const isWanted = servers.isWanted(key) || assignment.instance.duty === 'keep'
     if (!isWanted) await remove(assignment)
   }
 
@@ -172,7 +172,7 @@ export function createAssignments({
 
   async function remove(assignment: Assignment): Promise<void> {
     assignment.isOver = true
-    await removeInstance(db, assignment.held)
+    await removeInstance(db, assignment.instance)
   }
 
   /** It was assigned to another node or deleted. */
@@ -184,15 +184,16 @@ export function createAssignments({
   }
 
   function apply(assignment: Assignment, isNew: boolean): void {
-    const { key, held } = assignment
+    const { key, instance } = assignment
     if (assignment.isOver) {
       if (!assignment.isEnding) logFailure(remove(assignment), assignment)
       // Marks it immediately, without waiting for its last requests.
-      else if (held.duty === 'keep') servers.keep(key)
+      else if (instance.duty === 'keep') servers.keep(key)
       return
     }
-    if (assignment.state !== held.state && !assignment.isEnding) report(assignment, assignment.state, assignment.reason)
-    switch (held.duty) {
+    if (assignment.state !== instance.state && !assignment.isEnding)
+      report(assignment, assignment.state, assignment.reason)
+    switch (instance.duty) {
       case 'prove':
         if (isNew) prove(assignment)
         break
@@ -201,7 +202,7 @@ export function createAssignments({
         break
       case 'replaced':
       case 'serve':
-        if (held.duty === 'replaced' && assignment.isKept) {
+        if (instance.duty === 'replaced' && assignment.isKept) {
           logFailure(retire(assignment), assignment)
           break
         }
@@ -216,19 +217,19 @@ export function createAssignments({
     }
   }
 
-  function logFailure(work: Promise<void>, { held: { deploymentId } }: Assignment): void {
+  function logFailure(work: Promise<void>, { instance: { deploymentId } }: Assignment): void {
     work.catch((err) => log.warn({ err, deploymentId }, 'an instance could not be ended'))
   }
 
   return {
     follow(rows) {
-      const held = new Map(rows.map((row) => [keyOf(row), row]))
+      const byKey = new Map(rows.map((row) => [keyOf(row), row]))
       for (const assignment of [...assignments.values()])
-        if (!held.has(assignment.key)) logFailure(drop(assignment), assignment)
-      for (const [key, row] of held) {
+        if (!byKey.has(assignment.key)) logFailure(drop(assignment), assignment)
+      for (const [key, row] of byKey) {
         const known = assignments.get(key)
         const assignment = known ?? create(key, row)
-        assignment.held = row
+        assignment.instance = row
         apply(assignment, !known)
       }
     },

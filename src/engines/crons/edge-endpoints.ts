@@ -6,26 +6,31 @@ import { type ListenAddress, reachableAddress } from '../../dns/listen-address.t
 import type { Database } from '../../platform/database/database.ts'
 import { findRootCertificate } from '../../services/certificates/index.ts'
 
-export type EdgePlaces = {
+export type EdgeEndpoints = {
   addresses: ListenAddress[]
   /** Trusted root certificates; null for plain HTTP in development. */
   ca: string[] | null
 }
 
-type PlaceConfig = Pick<Config, 'production' | 'host' | 'edge' | 'acme'>
+type EndpointConfig = Pick<Config, 'production' | 'host' | 'edge' | 'acme'>
 
 /** In production, only HTTPS, because requests contain the cron's secret. */
-export function placesOf({ production, host, edge, acme }: PlaceConfig): (db: Database) => Promise<EdgePlaces> {
+export function edgeEndpoints({
+  production,
+  host,
+  edge,
+  acme,
+}: EndpointConfig): (db: Database) => Promise<EdgeEndpoints> {
   const ports = production ? [edge.httpsPort, 443] : [edge.httpPort]
   const hosts = [...new Set([host, ...edge.addresses])]
   const all = ports
-    .flatMap((port) => hosts.map((host) => reachableAddress({ host, port })))
-    .filter((place) => place !== null)
-  const addresses = [...new Map(all.map((place) => [`${place.host} ${place.port}`, place])).values()]
+    .flatMap((port) => hosts.map((host) => askedAt({ host, port })))
+    .filter((endpoint) => endpoint !== null)
+  const addresses = [...new Map(all.map((endpoint) => [`${endpoint.host} ${endpoint.port}`, endpoint])).values()]
   if (!production) return async () => ({ addresses, ca: null })
-  const known = [...rootCertificates, ...(acme?.caFile ? [readFileSync(acme.caFile, 'utf8')] : [])]
+  const roots = [...rootCertificates, ...(acme?.caFile ? [readFileSync(acme.caFile, 'utf8')] : [])]
   return async (db) => {
     const own = acme ? null : await findRootCertificate(db)
-    return { addresses, ca: own ? [...known, own] : known }
+    return { addresses, ca: own ? [...roots, own] : roots }
   }
 }

@@ -8,14 +8,14 @@ import { findServed } from '../../services/deployments/index.ts'
 import { markLost } from '../../services/uploads/index.ts'
 import { readManifests } from './references.ts'
 
-export type MendOptions = { db: Database; artifacts: Artifacts; log: Logger }
+export type RepairOptions = { db: Database; artifacts: Artifacts; log: Logger }
 
 // An unsuccessful rebuild isn't repeated more often.
-const askAgainMs = 24 * 3600_000
+const retryMs = 24 * 3600_000
 // The newest deployments with the file, which are rebuilt until one restores it.
 const maxDeployments = 5
 
-export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSignal): Promise<void> {
+export async function repairDamaged({ db, artifacts, log }: RepairOptions, signal: AbortSignal): Promise<void> {
   const blobs = new Map<string, string[]>()
   for (const name of await artifacts.damaged()) {
     signal.throwIfAborted()
@@ -23,7 +23,7 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
     const isWhole = hash
       ? await artifacts.repair(hash, encoding as Encoding | undefined)
       : (await artifacts.read(name, { fresh: true })) !== null
-    if (isWhole) await settled(name, 'a damaged file is repaired')
+    if (isWhole) await settle(name, 'a damaged file is repaired')
     else if (!(await isDue(name))) continue
     else if (hash) blobs.set(hash, [...(blobs.get(hash) ?? []), name])
     else await repair(name, undefined, [name])
@@ -38,15 +38,15 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
   })
   for (const [hash, names] of blobs) for (const name of names) await repair(name, hash, owners.get(hash) ?? [])
 
-  async function settled(name: string, how: string): Promise<void> {
-    await artifacts.clearReport(name)
+  async function settle(name: string, how: string): Promise<void> {
+    await artifacts.settle(name)
     log.info({ file: name }, how)
   }
 
   /** The entry's note is the time of the last job; empty before the first one. */
   async function isDue(name: string): Promise<boolean> {
-    const asked = Date.parse(await artifacts.readNote(name))
-    return Number.isNaN(asked) || Date.now() - asked >= askAgainMs
+    const lastJobMs = Date.parse(await artifacts.noteOf(name))
+    return Number.isNaN(lastJobMs) || Date.now() - lastJobMs >= retryMs
   }
 
   async function repair(name: string, hash: string | undefined, deploymentIds: string[]): Promise<void> {
@@ -54,9 +54,11 @@ export async function mend({ db, artifacts, log }: MendOptions, signal: AbortSig
     const ready = deploymentIds.filter((id) => served.get(id) === 'READY')
     // Only a new deployment of the same files could need it, and would upload it again. The sweep removes the rest.
     if (ready.length === 0) {
-      const wasSource = name === hash && (await markLost(db, [hash]))
-      const what = wasSource ? 'is asked for when it is deployed again' : 'is not needed by any deployment'
-      return settled(name, `a damaged file ${what}`)
+      const wasSource = name === hash && (await noteLost(db, [hash]))
+      const what = wasSource
+        ? 'will be uploaded again by the next deployment that has it'
+        : 'is not needed by any deployment'
+      return settle(name, `a damaged file ${what}`)
     }
     log.error({ file: name, deploymentIds: ready }, 'a file of these deployments is damaged; one of them is rebuilt')
     await enqueue(db, { kind: 'repair', key: hash ?? name, payload: { hash, deploymentIds: ready } })

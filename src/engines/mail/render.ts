@@ -1,7 +1,7 @@
 // Renders an email as plain text and HTML: what happened, the facts, what to do next, and one link.
 import { html } from '../../platform/http/html.ts'
 
-export type Letter = {
+export type EmailContent = {
   subject: string
   /** What happened, in one or two sentences. */
   what: string
@@ -13,7 +13,7 @@ export type Letter = {
 }
 
 /** Where the reader can unsubscribe; null if there are no settings. */
-export type Ways = { unsubscribe: string; settings: string } | null
+export type SettingsLinks = { unsubscribe: string; settings: string } | null
 
 const maxCharacters = 300
 
@@ -25,21 +25,21 @@ export function oneLine(text: string): string {
 }
 
 /** Cleans every text of an email. */
-function cleaned({ subject, what, facts, next, link, because }: Letter, more: number) {
+function cleanContent({ subject, what, facts, next, link, because }: EmailContent, more: number) {
   return {
     subject: oneLine(subject),
     what: oneLine(what),
     facts: facts.flatMap(([name, value]) => (value ? [[name, oneLine(value)] as const] : [])),
-    more: more > 0 ? `And ${more} more like this within the hour.` : null,
+    more: more > 0 ? `And ${more} more of this kind within the hour.` : null,
     next: oneLine(next),
     link: { title: link.title, url: new URL(link.url).href },
     because: oneLine(because),
   }
 }
 
-type Cleaned = ReturnType<typeof cleaned>
+type CleanContent = ReturnType<typeof cleanContent>
 
-function textOf({ what, facts, more, next, link, because }: Cleaned, ways: Ways): string {
+function textOf({ what, facts, more, next, link, because }: CleanContent, ways: SettingsLinks): string {
   const paragraphs = [
     what,
     facts.map(([name, value]) => `${name}: ${value}`).join('\n'),
@@ -52,7 +52,7 @@ function textOf({ what, facts, more, next, link, because }: Cleaned, ways: Ways)
   return `${paragraphs.filter(Boolean).join('\n\n')}\n`
 }
 
-function htmlOf({ subject, what, facts, more, next, link, because }: Cleaned, ways: Ways): string {
+function htmlOf({ subject, what, facts, more, next, link, because }: CleanContent, ways: SettingsLinks): string {
   const grey = html`color:#666`
   const rows = facts.map(
     ([name, value]) =>
@@ -75,7 +75,11 @@ ${more ? html`<p>${more}</p>` : ''}
 `.text
 }
 
-export function writeLetter(letter: Letter, ways: Ways, more = 0): { subject: string; text: string; html: string } {
-  const clean = cleaned(letter, more)
+export function renderEmail(
+  letter: EmailContent,
+  ways: SettingsLinks,
+  more = 0,
+): { subject: string; text: string; html: string } {
+  const clean = cleanContent(letter, more)
   return { subject: clean.subject, text: textOf(clean, ways), html: htmlOf(clean, ways) }
 }

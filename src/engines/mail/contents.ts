@@ -5,7 +5,7 @@ import type { DueMail, MailKind } from '../../services/mail/index.ts'
 import type { TicketView } from '../../services/tickets/index.ts'
 import type { TokenView } from '../../services/tokens/index.ts'
 import type { WebhookView } from '../../services/webhooks/index.ts'
-import type { Letter } from './letter.ts'
+import type { EmailContent } from './render.ts'
 
 const dayMs = 86_400_000
 
@@ -17,14 +17,14 @@ export function inUtc(time: Date | string): string {
 
 const optionalTime = (time: string | null | undefined) => (time ? inUtc(time) : null)
 
-type Body = Omit<Letter, 'because' | 'link'> & { link: { title: string; path: string } }
+type Body = Omit<EmailContent, 'because' | 'link'> & { link: { title: string; path: string } }
 
 const part = encodeURIComponent
 
 function certificateOf({ event }: DueMail): Body {
   const { name, certificate } = event.data as unknown as DomainView
   const path = `/domains/${part(name)}`
-  const facts: Letter['facts'] = [
+  const facts: EmailContent['facts'] = [
     ['Domain', name],
     ['Valid until', optionalTime(certificate?.notAfter)],
     ['Last error', certificate?.lastError ?? null],
@@ -52,7 +52,7 @@ function certificateOf({ event }: DueMail): Body {
   }
 }
 
-const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = {
+const contents: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = {
   'production-failed': ({ event }) => {
     const { id, project, ref, commit, error } = event.data as unknown as DeploymentView
     return {
@@ -86,7 +86,7 @@ const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = 
   'domain-lost': ({ event }) => {
     const { name, verification } = event.data as unknown as DomainView
     return {
-      subject: `${name} is verified no longer`,
+      subject: `${name} is no longer verified`,
       what: `We no longer find the proof that you own ${name}, so the domain is no longer verified.`,
       facts: [
         ['Domain', name],
@@ -131,13 +131,13 @@ const letters: Record<MailKind, (mail: DueMail & { kind: MailKind }) => Body> = 
   'new-token': ({ event, actor }) => {
     const { name, scopes, projects, expiresAt } = event.data as unknown as TokenView
     return {
-      subject: `A new token was made: ${name}`,
-      what: `A token named “${name}” was made.`,
+      subject: `A new token was created: ${name}`,
+      what: `A token named “${name}” was created.`,
       facts: [
-        ['Made by', actor],
+        ['Created by', actor],
         ['Scopes', scopes.join(', ')],
         ['Projects', projects?.join(', ') ?? 'all'],
-        ['Ends', optionalTime(expiresAt) ?? 'never'],
+        ['Expires', optionalTime(expiresAt) ?? 'never'],
         ['When', inUtc(event.createdAt)],
       ],
       next: 'If none of you created it, revoke it now and check who can sign in to the account.',
@@ -176,7 +176,7 @@ function invitationOf({ event, account, actor, invitation }: DueMail & { kind: '
   }
 }
 
-function proofOf({ event, code }: DueMail & { kind: 'address' }): Body {
+function addressProofOf({ event, code }: DueMail & { kind: 'address' }): Body {
   const { name } = event.data as { name: string }
   return {
     subject: 'Is this your address?',
@@ -187,10 +187,14 @@ function proofOf({ event, code }: DueMail & { kind: 'address' }): Body {
   }
 }
 
-export function letterOf(baseUrl: string, mail: DueMail): Letter {
+export function contentOf(baseUrl: string, mail: DueMail): EmailContent {
   const isToAddress = mail.kind === 'invitation' || mail.kind === 'address'
   const { link, facts, ...body } =
-    mail.kind === 'invitation' ? invitationOf(mail) : mail.kind === 'address' ? proofOf(mail) : letters[mail.kind](mail)
+    mail.kind === 'invitation'
+      ? invitationOf(mail)
+      : mail.kind === 'address'
+        ? addressProofOf(mail)
+        : contents[mail.kind](mail)
   const isPersonal = isToAddress || mail.kind === 'new-sign-in'
   return {
     ...body,

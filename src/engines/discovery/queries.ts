@@ -7,15 +7,15 @@ import { randomLabel } from '../../platform/ids.ts'
 import { apexTypes, hosts, selectors, services, texts, wildcardTypes } from './names.ts'
 import { askServer, type Nameservers } from './servers.ts'
 
-export type Asked = { records: DecodedRecord[]; questions: number; complete: boolean }
+export type QueryResult = { records: WholeRecord[]; questions: number; complete: boolean }
 
 type Type = keyof typeof typeNumbers
 type Question = { name: string; type: Type }
 
 const maxQuestions = 600
 /** For all answers together, or for a transfer. A server may answer each query with thousands of records. */
-export const highest = { maxOctets: 4 * 1024 * 1024, maxRecords: 10_000 }
-const askedAtOnce = 16
+export const discoveryLimits = { maxOctets: 4 * 1024 * 1024, maxRecords: 10_000 }
+const maxParallel = 16
 // After this many consecutive failures, a server isn't queried anymore.
 const maxFailures = 4
 
@@ -27,7 +27,7 @@ const textOf = (rdata: Buffer): string => {
 }
 
 /** The names in a record, with the types to query there. */
-function* leads({ type, rdata }: DecodedRecord): Generator<Question> {
+function* followUps({ type, rdata }: WholeRecord): Generator<Question> {
   const nameAt = (offset: number) => readName(rdata, offset).name
   const host = function* (name: string): Generator<Question> {
     yield { name, type: 'A' }
@@ -48,7 +48,7 @@ function* leads({ type, rdata }: DecodedRecord): Generator<Question> {
   }
 }
 
-function common(domain: string): Question[] {
+function commonQuestions(domain: string): Question[] {
   const below = (name: string) => `${name}.${domain}`
   return [
     ...apexTypes.map((type) => ({ name: domain, type })),
@@ -65,7 +65,7 @@ function common(domain: string): Question[] {
 const keyOf = ({ type, rdata }: DecodedRecord) => `${type} ${rdata.toString('latin1')}`
 
 /** Removes records synthesized by a wildcard, except at names with other records, where the wildcard doesn't apply. */
-function withoutCovered(domain: string, found: DecodedRecord[], wildcards: DecodedRecord[]): DecodedRecord[] {
+function withoutSynthesized(domain: string, found: WholeRecord[], wildcards: WholeRecord[]): WholeRecord[] {
   const covered = new Set(wildcards.map(keyOf))
   if (covered.size === 0) return found
   const own = found.filter((record) => record.name === domain || !covered.has(keyOf(record)))
@@ -77,23 +77,27 @@ function withoutCovered(domain: string, found: DecodedRecord[], wildcards: Decod
   return found.filter((record) => isOwn.has(record) || enclosers.has(record.name.slice(record.name.indexOf('.') + 1)))
 }
 
-export async function askForCommon(domain: string, { servers }: Nameservers, signal: AbortSignal): Promise<Asked> {
+export async function queryCommonNames(
+  domain: string,
+  { servers }: Nameservers,
+  signal: AbortSignal,
+): Promise<QueryResult> {
   const failures = servers.map(() => 0)
   const queue: Question[] = []
-  const known = new Set<string>()
-  const found = new Map<string, DecodedRecord>()
+  const queued = new Set<string>()
+  const found = new Map<string, WholeRecord>()
   let questions = 0
   let octets = 0
   let unanswered = false
 
   function add(question: Question): void {
     const key = `${question.name} ${question.type}`
-    if (known.has(key) || nameWithinZone(question.name, domain) === null) return
-    if (known.size >= maxQuestions) {
+    if (queued.has(key) || nameWithinZone(question.name, domain) === null) return
+    if (queued.size >= maxQuestions) {
       unanswered = true
       return
     }
-    known.add(key)
+    queued.add(key)
     queue.push(question)
   }
 
@@ -110,17 +114,17 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
     return null
   }
 
-  function take(record: DecodedRecord): void {
+  function addRecord(record: WholeRecord): void {
     if (nameWithinZone(record.name, domain) === null) return
     octets += record.rdata.length
-    if (found.size >= highest.maxRecords || octets > highest.maxOctets) {
+    if (found.size >= discoveryLimits.maxRecords || octets > discoveryLimits.maxOctets) {
       unanswered = true
       queue.length = 0
       return
     }
     found.set(`${record.name} ${keyOf(record)}`, record)
     try {
-      for (const lead of leads(record)) add(lead)
+      for (const lead of followUps(record)) add(lead)
     } catch {
       // The rdata is malformed. The record is returned unchanged.
     }
@@ -131,14 +135,14 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
     await new Promise<void>((resolve, reject) => {
       const next = () => {
         if (running === 0 && queue.length === 0) return resolve()
-        while (running < askedAtOnce && queue.length > 0) {
+        while (running < maxParallel && queue.length > 0) {
           const question = queue.shift()!
           running++
           ask(question)
             .then((answer) => {
               running--
               if (!answer) unanswered = true
-              for (const record of answer ?? []) take(record)
+              for (const record of answer ?? []) addRecord(record)
               next()
             })
             .catch(reject)
@@ -152,11 +156,11 @@ export async function askForCommon(domain: string, { servers }: Nameservers, sig
     const random = `${randomLabel(16)}.${domain}`
     const wild = await Promise.all(wildcardTypes.map((type) => ask({ name: random, type })))
     const wildcards = wild.flatMap((answer) => answer ?? []).filter(({ name }) => name === random)
-    for (const question of common(domain)) add(question)
+    for (const question of commonQuestions(domain)) add(question)
     await drain()
-    const records = [...withoutCovered(domain, [...found.values()], wildcards)]
+    const records = [...withoutSynthesized(domain, [...found.values()], wildcards)]
     const wildcard = wildcards.map((record) => ({ ...record, name: `*.${domain}` }))
-    const all = [...records, ...wildcard].slice(0, highest.maxRecords)
+    const all = [...records, ...wildcard].slice(0, discoveryLimits.maxRecords)
     return { records: all, questions, complete: !unanswered }
   } catch (error) {
     // After a timeout, return what was found so far.
