@@ -122,7 +122,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     })
     const facts = readChain(chain, key, names)
     const renewAt = plannedRenewal(facts.notBefore, facts.notAfter)
-    const lookAgainAt = earliest(renewAt, new Date(Date.now() + authority.renewalCheckMs))
+    const checkRenewalAt = earliest(renewAt, new Date(Date.now() + authority.renewalCheckMs))
     const id = newId('crt')
     const sealedKey = vault.seal(key, placeOf.certificate(id))
     const issued = { id, ...facts, chain, renewAt, checkRenewalAt, directory: authority.directory, sealedKey }
@@ -184,7 +184,7 @@ export function createIssueHandler(options: IssueOptions): Handler<'issue'> {
     const lease = { subject: scope.subject, worker: randomLabel(16) }
     const order = await leaseOrder(db, lease, authority.directory)
     if (!order) return runAgain(managed, new Date(Date.now() + busyDelayMs))
-    const { lost, stop } = holdLease(() => extendLease(db, lease))
+    const { lost, stop } = renewLease(() => extendLease(db, lease))
     try {
       await issueWithLease(managed, order, lease, AbortSignal.any([signal, lost]))
     } catch (error) {

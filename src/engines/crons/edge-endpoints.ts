@@ -24,7 +24,7 @@ export function edgeEndpoints({
   const ports = production ? [edge.httpsPort, 443] : [edge.httpPort]
   const hosts = [...new Set([host, ...edge.addresses])]
   const all = ports
-    .flatMap((port) => hosts.map((host) => askedAt({ host, port })))
+    .flatMap((port) => hosts.map((host) => reachableAddress({ host, port })))
     .filter((endpoint) => endpoint !== null)
   const addresses = [...new Map(all.map((endpoint) => [`${endpoint.host} ${endpoint.port}`, endpoint])).values()]
   if (!production) return async () => ({ addresses, ca: null })

@@ -5,7 +5,7 @@ import type { Handler } from '../../jobs/worker.ts'
 import type { Database } from '../../platform/database/database.ts'
 import type { Urls } from '../../platform/http/urls.ts'
 import type { Vault } from '../../platform/secrets/secrets.ts'
-import { type BegunRun, beginRun, endRun, type RunResult } from '../../services/crons/index.ts'
+import { endRun, type RunResult, type StartedRun, startRun } from '../../services/crons/index.ts'
 import { CallFailed, callProduction } from './call.ts'
 import { type EdgeEndpoints, edgeEndpoints } from './edge-endpoints.ts'
 
@@ -22,7 +22,7 @@ const headerText = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
 
 type Call = { endpoints: EdgeEndpoints; urls: Urls; timeoutMs: number; signal: AbortSignal }
 
-async function call(run: BegunRun, { endpoints, urls, timeoutMs, signal }: Call): Promise<RunResult> {
+async function call(run: StartedRun, { endpoints, urls, timeoutMs, signal }: Call): Promise<RunResult> {
   const { path, label, secret } = run
   const failed = (error: string, status: number | null = null) => ({ outcome: 'failed' as const, status, error })
   const startMs = performance.now()

@@ -86,7 +86,7 @@ export function createSender(options: SenderOptions): Sender {
       }
       const attend = (one: http.ClientRequest) => {
         inFlight.add(one)
-        boundEarlyAnswers(one)
+        limitEarlyResponses(one)
         one.on('socket', (socket) => {
           if (!socket.connecting) return
           // Checked again on the connected socket, regardless of how its address was resolved.

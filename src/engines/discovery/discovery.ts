@@ -104,7 +104,7 @@ export function createDiscovery(options: DiscoveryOptions): Discover {
     return { ...found, servers: servers.filter((_, index) => answers[index] !== null) }
   }
 
-  async function tryTransfer({ zone, servers }: Nameservers, signal: AbortSignal): Promise<WholeRecord[] | null> {
+  async function tryTransfer({ zone, servers }: Nameservers, signal: AbortSignal): Promise<DecodedRecord[] | null> {
     for (const { server } of servers.slice(0, 2)) {
       const records = await fetchZone(server, zone, { ...transfer, signal })
       if (typeof records !== 'string') return records

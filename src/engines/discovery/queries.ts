@@ -7,7 +7,7 @@ import { randomLabel } from '../../platform/ids.ts'
 import { apexTypes, hosts, selectors, services, texts, wildcardTypes } from './names.ts'
 import { askServer, type Nameservers } from './servers.ts'
 
-export type QueryResult = { records: WholeRecord[]; questions: number; complete: boolean }
+export type QueryResult = { records: DecodedRecord[]; questions: number; complete: boolean }
 
 type Type = keyof typeof typeNumbers
 type Question = { name: string; type: Type }
@@ -27,7 +27,7 @@ const textOf = (rdata: Buffer): string => {
 }
 
 /** The names in a record, with the types to query there. */
-function* followUps({ type, rdata }: WholeRecord): Generator<Question> {
+function* followUps({ type, rdata }: DecodedRecord): Generator<Question> {
   const nameAt = (offset: number) => readName(rdata, offset).name
   const host = function* (name: string): Generator<Question> {
     yield { name, type: 'A' }
@@ -65,7 +65,7 @@ function commonQuestions(domain: string): Question[] {
 const keyOf = ({ type, rdata }: DecodedRecord) => `${type} ${rdata.toString('latin1')}`
 
 /** Removes records synthesized by a wildcard, except at names with other records, where the wildcard doesn't apply. */
-function withoutSynthesized(domain: string, found: WholeRecord[], wildcards: WholeRecord[]): WholeRecord[] {
+function withoutSynthesized(domain: string, found: DecodedRecord[], wildcards: DecodedRecord[]): DecodedRecord[] {
   const covered = new Set(wildcards.map(keyOf))
   if (covered.size === 0) return found
   const own = found.filter((record) => record.name === domain || !covered.has(keyOf(record)))
@@ -85,7 +85,7 @@ export async function queryCommonNames(
   const failures = servers.map(() => 0)
   const queue: Question[] = []
   const queued = new Set<string>()
-  const found = new Map<string, WholeRecord>()
+  const found = new Map<string, DecodedRecord>()
   let questions = 0
   let octets = 0
   let unanswered = false
@@ -114,7 +114,7 @@ export async function queryCommonNames(
     return null
   }
 
-  function addRecord(record: WholeRecord): void {
+  function addRecord(record: DecodedRecord): void {
     if (nameWithinZone(record.name, domain) === null) return
     octets += record.rdata.length
     if (found.size >= discoveryLimits.maxRecords || octets > discoveryLimits.maxOctets) {

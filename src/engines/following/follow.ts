@@ -72,15 +72,15 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
     }
   }
 
-  async function checkPrimary(followed: Followed, signal: AbortSignal): Promise<Look> {
-    const failed = (error: string, soa?: Soa): Look => {
+  async function checkPrimary(followed: Followed, signal: AbortSignal): Promise<PrimaryCheck> {
+    const failed = (error: string, soa?: Soa): PrimaryCheck => {
       return { error, nextAt: after(clamp(soa?.retrySeconds ?? 0, seconds.retry)) }
     }
     // The installation may have become a production one since the primary was set.
     if (config.production && !isPublicAddress(followed.server.host)) return failed(reasons.unreachable)
     const soa = await askSoa(followed, signal)
     if (typeof soa === 'string') return failed(reasons[soa])
-    const current = ({ serial, refreshSeconds }: Soa): Look => {
+    const current = ({ serial, refreshSeconds }: Soa): PrimaryCheck => {
       return { serial, error: null, nextAt: after(clamp(refreshSeconds, seconds.refresh)) }
     }
     if (soa.serial === followed.serial) return current(soa)
@@ -102,7 +102,7 @@ export function createFollowHandler({ config, db, vault, zoneWork, log }: Follow
       const result = await checkPrimary(followed, signal)
       if (result.error !== null)
         log.info({ zone: followed.name, reason: result.error }, 'a primary could not be followed')
-      await noteLook(db, followed, result)
+      await recordPrimaryCheck(db, followed, result)
     },
     async giveUp({ domainId }, error) {
       log.error({ err: error, domainId }, 'the primary of a zone could not be checked')

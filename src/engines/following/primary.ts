@@ -32,7 +32,7 @@ export async function askSoa({ name, server, key }: Followed, signal: AbortSigna
   const ask = async (exchange: typeof exchangeOverTcp, more: object): Promise<Buffer | Failure> => {
     const { query, verifier } = signRequest(question, key)
     const packet = await exchange(server, query, { timeoutMs: answerTimeoutMs, signal, ...more })
-    if (typeof packet === 'string' || !verifier || verifier.take(packet)) return packet
+    if (typeof packet === 'string' || !verifier || verifier.verify(packet)) return packet
     return rcodeOf(packet) === rcodes.NOERROR ? 'badly_signed' : 'refused'
   }
   let packet = await ask(exchangeOverUdp, { resendMs })

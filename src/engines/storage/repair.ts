@@ -39,13 +39,13 @@ export async function repairDamaged({ db, artifacts, log }: RepairOptions, signa
   for (const [hash, names] of blobs) for (const name of names) await repair(name, hash, owners.get(hash) ?? [])
 
   async function settle(name: string, how: string): Promise<void> {
-    await artifacts.settle(name)
+    await artifacts.clearReport(name)
     log.info({ file: name }, how)
   }
 
   /** The entry's note is the time of the last job; empty before the first one. */
   async function isDue(name: string): Promise<boolean> {
-    const lastJobMs = Date.parse(await artifacts.noteOf(name))
+    const lastJobMs = Date.parse(await artifacts.readNote(name))
     return Number.isNaN(lastJobMs) || Date.now() - lastJobMs >= retryMs
   }
 
@@ -54,7 +54,7 @@ export async function repairDamaged({ db, artifacts, log }: RepairOptions, signa
     const ready = deploymentIds.filter((id) => served.get(id) === 'READY')
     // Only a new deployment of the same files could need it, and would upload it again. The sweep removes the rest.
     if (ready.length === 0) {
-      const wasSource = name === hash && (await noteLost(db, [hash]))
+      const wasSource = name === hash && (await markLost(db, [hash]))
       const what = wasSource
         ? 'will be uploaded again by the next deployment that has it'
         : 'is not needed by any deployment'
