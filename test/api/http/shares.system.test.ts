@@ -189,7 +189,7 @@ describe('streams', () => {
 
 test('a scope without tokens bounds what is open for each address, and for all of them', async () => {
   const app = Fastify()
-  app.decorateRequest('place', null)
+  app.decorateRequest('inFlight', null)
   decorateShares(app)
   app.setErrorHandler((error, _request, reply) => reply.code(statuses[toFault(error).code]).send())
   boundOpenPerAddress(app, 2, 3)

@@ -21,7 +21,7 @@ async function serve(maxUnreadOfAll?: number) {
   const streams = createStreams(shares, maxUnreadOfAll)
   const opened: EventStream[] = []
   app = Fastify()
-  app.decorateRequest('place', null)
+  app.decorateRequest('inFlight', null)
   decorateShares(app)
   app.addHook('onRequest', async (request) => shares.enter(request, 'owner'))
   releaseShares(app, shares)
