@@ -339,7 +339,7 @@ it('the deployments with files of an account are written one after another, and 
   const sent = Array.from({ length: 34 }, () => uploads.deploy({ 'index.html': random() }))
   // One is running and 32 are waiting.
   expect(await Promise.race(sent)).toMatchObject({ status: 429, body: { code: 'rate_limited' } })
-  expect(poolUsage(api.db)).toMatchObject({ held: 2, waiting: 0 })
+  expect(poolUsage(api.db)).toMatchObject({ inUse: 2, waiting: 0 })
   release.resolve()
   await holding
   const statuses = (await Promise.all(sent)).map(({ status }) => status)
