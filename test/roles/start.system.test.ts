@@ -185,6 +185,8 @@ describe('the data directory', () => {
     const made = await call('/deployments', { method: 'POST', body: JSON.stringify({ project: 'hello' }) })
     const { id } = (await made.json()) as { id: string }
     expect(await (await call(`/deployments/${id}?wait=30`)).json()).toMatchObject({ state: 'READY' })
+    // A build that has ended still deletes its files.
+    await until(async () => (await readdir(join(data, 'builds'))).length === 0)
     const control = join(data, 'control')
     await writeFile(control, '', { mode: 0o644 })
     expect(await openToBuilds()).toEqual([control])
