@@ -82,10 +82,10 @@ describeConsole('the console', { SMTP_URL: 'smtp://localhost:1' }, (console) => 
 
     await page.getByText('Not verified').waitFor()
     expect(await violations(page)).toEqual([])
-    await button(page, 'Send it again').click()
-    await page.getByText('A mail is on its way').waitFor()
+    await button(page, 'Send again').click()
+    await page.getByText('Sent, unless the address').waitFor()
     await show(page, `${console.url}/me?proof=${emailVerificationCode(deps.vault, await user())}`)
-    await page.getByText('Not proved').waitFor({ state: 'detached' })
+    await page.getByText('Not verified').waitFor({ state: 'detached' })
     expect((await user()).emailProvedAt).not.toBeNull()
     expect(page.url()).toBe(`${console.url}/me`)
 

@@ -309,7 +309,7 @@ describe('a backup', () => {
     expect(deployments).toBe(4)
     expect(incomplete.map(({ what, why }) => `${what} ${why.replace(/artifacts\S+/, 'blob')}`)).toEqual([
       `${ids[0]} blob is missing`,
-      `${ids[1]} blob has another size`,
+      `${ids[1]} blob has the wrong size`,
       `${ids[2]} blob is damaged`,
       `${ids[3]} its manifest is missing or damaged`,
     ])
