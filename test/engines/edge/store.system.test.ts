@@ -64,7 +64,7 @@ test('what was seen is served while the store is away, and the rest is a 503', a
   ] as const) {
     const { status, text, headers } = await world.get(asked, path)
     expect(status).toBe(503)
-    expect(text).toContain('cannot be reached at present')
+    expect(text).toContain('The files of this site can’t be reached')
     expect(headers['cache-control']).toBe('no-store')
   }
   expect(logged.filter((line) => line.includes(unseen))).toHaveLength(1)
