@@ -66,7 +66,7 @@ test('the list shows the process with its roles, and a drained one serves on, un
   expect(await db.job.findFirst({ where: { key: 'waits' } })).toMatchObject({ lockedBy: null })
 
   const refused = await runCommand(['undrain', 'web-9'], environment)
-  expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('There is no node web-9 that runs') })
+  expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('There is no running node web-9') })
   await drainNodes(db, node!.id as string, false)
   await until(async () => (await program.readiness())?.code === 200)
   await until(async () => (await db.job.count({ where: { key: 'waits' } })) === 0)
