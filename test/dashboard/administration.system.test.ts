@@ -110,7 +110,7 @@ describeConsole('the console', { WEBHOOK_ALLOW_PRIVATE: 'true' }, async (console
     const { page } = owner
     await at('/members')
     await button(page, 'Invite a person').first().click()
-    await page.getByRole('dialog').getByLabel('Email').fill('grace@example.com')
+    await page.getByRole('dialog').getByLabel('Email', { exact: true }).fill('grace@example.com')
     await page.getByRole('dialog').getByLabel('Role').selectOption('viewer')
     await button(page, 'Create the invitation').click()
     const link = await page.locator('.secret code').textContent()

@@ -32,7 +32,7 @@ describeConsole('the console', { SMTP_URL: 'smtp://localhost:1' }, (console) => 
 
     await button(page, 'Sign out').last().click()
     const password = page.getByLabel('Password', { exact: true })
-    await page.getByLabel('Email').fill('totp@example.com')
+    await page.getByLabel('Email', { exact: true }).fill('totp@example.com')
     await password.fill('a loud harbour at noon')
     await button(page, 'Sign in with a password').click()
     await page.getByRole('alert').waitFor()
