@@ -35,7 +35,7 @@ $$;
 CREATE OR REPLACE FUNCTION count_usage(account text, quota text, delta bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   allowed bigint;
-  -- More than there are transactions under way at one time.
+  -- More than the number of concurrent transactions.
   margin constant integer := 500;
 BEGIN
   PERFORM add_usage(account, quota, delta);

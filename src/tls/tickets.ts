@@ -12,7 +12,7 @@ export type TicketKeys = {
 // A key decrypts every TLS 1.2 session resumed with it, so keys are rotated.
 const rotationMs = 12 * 60 * 60_000
 
-/** Rotates by itself, unless the key is given: then the caller replaces it. */
+/** Rotates its own key, unless the caller supplies one and replaces it. */
 export function createTicketKeys(given?: Buffer): TicketKeys {
   const users = new Set<(key: Buffer) => void>()
   let current = given ?? randomBytes(48)

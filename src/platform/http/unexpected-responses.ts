@@ -1,7 +1,7 @@
 // Guards against servers that send endless 1xx responses or switch protocols instead of responding.
 import type { ClientRequest } from 'node:http'
 
-// Some are normal. Node reads each by itself, so a server that sends nothing else would keep the process busy.
+// Some are normal. Node emits an event for each, so a server that sends nothing else would keep the process busy.
 const maxEarlyResponses = 20
 
 /** Ends a request with an error after too many 1xx responses. */

@@ -23,7 +23,7 @@ export function sendSingle<T>(request: FastifyRequest, reply: FastifyReply, view
   return send(request, reply, view, etagOf(version ?? view))
 }
 
-/** The same for a resource that also changes by itself: If-Match compares `version`, If-None-Match the whole view. */
+/** The same for a resource that also changes without a request: If-Match compares `version`, If-None-Match the whole view. */
 export function sendLive<T>(request: FastifyRequest, reply: FastifyReply, view: T, version: unknown): T {
   return send(request, reply, view, etagOfLive(version, view))
 }

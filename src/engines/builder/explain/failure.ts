@@ -32,7 +32,7 @@ export class HostUnreachable extends Error {
   }
 }
 
-/** A command was killed by SIGKILL, by itself or by the machine: retried once, then counted as the project's failure. */
+/** SIGKILL ended a command, sent by the command or the machine: retried once, then counted as the project's failure. */
 export class CommandKilled extends Error {
   readonly failure: BuildFailure
 
