@@ -19,6 +19,8 @@ type FormProps<T> = {
   submit: string
   done?(response: T, values: Values): void
   cancel?: () => void
+  /** What the second button says, if it does more than close the form. */
+  cancelText?: string
   /** Puts the button next to the fields instead of a footer. */
   inline?: boolean
   danger?: boolean
@@ -33,7 +35,17 @@ export function valuesOf(form: HTMLFormElement): Values {
 }
 
 /** Fields are named by their path in the body: `name`, `settings/buildCommand`. */
-export function Form<T>({ call, submit, done, cancel, inline, danger, second, children }: FormProps<T>) {
+export function Form<T>({
+  call,
+  submit,
+  done,
+  cancel,
+  cancelText = 'Cancel',
+  inline,
+  danger,
+  second,
+  children,
+}: FormProps<T>) {
   const form = useRef<HTMLFormElement>(null)
   const [error, setError] = useState<unknown>(null)
   const [busy, setBusy] = useState(false)
@@ -75,7 +87,7 @@ export function Form<T>({ call, submit, done, cancel, inline, danger, second, ch
       {inline && curlButton}
       {cancel && (
         <button type="button" onClick={cancel}>
-          Cancel
+          {cancelText}
         </button>
       )}
       <button type="submit" class={danger ? 'danger' : second ? '' : 'primary'} disabled={busy}>

@@ -219,6 +219,7 @@ function Statuses({ project, hook, refresh }: Omit<HookProps, 'secret'>) {
           }
           submit={target ? 'Replace' : 'Post statuses'}
           cancel={target ? removing.open : undefined}
+          cancelText="Remove"
           done={done('Commits now get a status.')}
         >
           <p class="soft">
